@@ -10,7 +10,7 @@ import pytest
 from core import config
 from core.errors import CheckpointError, InputError
 from core.frames.papers import read_list
-from core.frames.rows import read_rows as read_frames
+from core.frames.rows import read_sentences
 from core.models.adapters import adapter_in
 from core.models.config_files import read_config
 from core.patterns import snapshot
@@ -49,7 +49,7 @@ READERS = {
     "rows.tsv": lambda folder: read_translations(folder / "rows.tsv"),
     "pairs.tsv": lambda folder: columns_of(str(folder / "pairs.tsv")),
     "story.txt": lambda folder: stretches(str(folder / "story.txt")),
-    "frames.jsonl": lambda folder: read_frames(folder / "frames.jsonl"),
+    "frames.jsonl": lambda folder: read_sentences(folder / "frames.jsonl"),
     "list.json": lambda folder: read_list(folder / "list.json"),
     "labels.npz": lambda folder: snapshot.read(folder / "labels.npz"),
     "classifier.safetensors": lambda folder: pattern_shares._bytes(str(folder / "classifier.safetensors")),

@@ -22,7 +22,7 @@ from ..errors import InterventionError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from ..models.head_sets import HeadSet
-from .contributors import BIAS, LAST_BIAS, Component
+from .contributors import BIAS, LAST_BIAS, Contributor
 from .function import BEYOND_SDPA, AttentionRun
 from .interventions import visible_keys
 from .reach import is_interceptable
@@ -47,7 +47,7 @@ def carry(value: Float[Tensor, "*axes"], carried: Sum) -> Float[Tensor, "*axes"]
     return value
 
 
-def _constant(value: Tensor, component: Component, role: Role = "stream") -> Sum:
+def _constant(value: Tensor, component: Contributor, role: Role = "stream") -> Sum:
     return Sum((component,), lambda: value[None], role)
 
 
@@ -55,7 +55,7 @@ def _fixed(parts: FixedPart, role: Role) -> Sum:
     return Sum((), lambda: torch.empty(0), role, fixed=(parts,))
 
 
-def _embedded(ids: Tensor, weight: Tensor, value: Tensor, component: Component) -> Sum:
+def _embedded(ids: Tensor, weight: Tensor, value: Tensor, component: Contributor) -> Sum:
     """Return the contribution of an embedding table. Positions are equal in all rows of a batch; segments are few."""
     if ids.dim() == 2 and component.kind == "position" and bool((ids == ids[:1]).all()):
         return _fixed(FixedPart(component, value[None, :1]), "stream")
@@ -105,11 +105,11 @@ class Carrying(TorchFunctionMode):
         spares: compute one contribution to each branch for the first input only; for other inputs it is the remainder.
     """
 
-    def __init__(self, tables: dict[int, Component], *, keeps_norms: bool = False) -> None:
+    def __init__(self, tables: dict[int, Contributor], *, keeps_norms: bool = False) -> None:
         super().__init__()
         self.tables, self.keeps_norms = tables, keeps_norms
         self.part, self.spares = "", False
-        self.writer: Component | None = None
+        self.writer: Contributor | None = None
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -266,8 +266,8 @@ class HeadInputs:
 
     layer: int
     part: str
-    query_components: tuple[Component, ...]
-    key_components: tuple[Component, ...]
+    query_components: tuple[Contributor, ...]
+    key_components: tuple[Contributor, ...]
     query: Float[Tensor, "query_component batch head query dim"]
     key: Float[Tensor, "key_component batch head key dim"]
     scaling: float
@@ -382,17 +382,17 @@ class _Reading:
         heads = next(head_set for head_set in self.checkpoint.sets if call in head_set.calls)
         layer = heads.layer_of(call)
         stack = "decoder" if heads.part == "cross" else heads.part
-        self.carrying.writer = Component("feed-forward", layer, part=stack)
+        self.carrying.writer = Contributor("feed-forward", layer, part=stack)
         if call + 1 == len(self.checkpoint.sets[0].calls) and heads.part == "encoder":
             self.carrying.part = "decoder"
         plain = output.detach()  # detached: a reference cycle would keep the tensor alive after its batch
         if self.by_head:
-            names = tuple(Component("head", layer, head, heads.part) for head in range(heads.heads))
+            names = tuple(Contributor("head", layer, head, heads.part) for head in range(heads.heads))
             own = torch.eye(heads.heads, dtype=plain.dtype, device=plain.device)[:, None, None, :, None]
             by_head = Sum(names, lambda: plain[None] * own, "heads")
             by_head.blocks = plain
             return carry(output, by_head)
-        return carry(output, Sum((Component("attention", layer, part=heads.part),), lambda: plain[None], "heads"))
+        return carry(output, Sum((Contributor("attention", layer, part=heads.part),), lambda: plain[None], "heads"))
 
     def _inputs(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> HeadInputs:
         queries, keys = sum_of(query), sum_of(key)
@@ -440,7 +440,7 @@ class _Reading:
         )
 
 
-def _names(states: Sum) -> tuple[Component, ...]:
+def _names(states: Sum) -> tuple[Contributor, ...]:
     return tuple(replace(component, is_spared=False) for component in states.components)
 
 
@@ -453,7 +453,7 @@ def _repeated(states: Tensor, groups: int, axis: int) -> Tensor:
     return states if groups == 1 else states.repeat_interleave(groups, axis)
 
 
-def _tables(checkpoint: Checkpoint) -> dict[int, Component]:
+def _tables(checkpoint: Checkpoint) -> dict[int, Contributor]:
     """Return the component of each embedding table by the id of its weights, recognised by its name in the model."""
     tables = {}
     words = checkpoint.model.get_input_embeddings()
@@ -462,7 +462,7 @@ def _tables(checkpoint: Checkpoint) -> dict[int, Component]:
         if isinstance(module, nn.Embedding):
             is_position = module is not words and ("pos" in last or last == "wpe")
             is_segment = "type" in last or "segment" in last
-            tables[id(module.weight)] = Component("position" if is_position else "segment" if is_segment else "token")
+            tables[id(module.weight)] = Contributor("position" if is_position else "segment" if is_segment else "token")
     return tables
 
 

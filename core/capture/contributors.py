@@ -17,7 +17,7 @@ COMPONENT_KINDS: tuple[Kind, ...] = (
 
 
 @dataclass(frozen=True)
-class Component:
+class Contributor:
     """A component of a model that contributes to the residual stream, such as an embedding, head or bias.
 
     Attributes:
@@ -70,4 +70,4 @@ class Component:
         return "own bias" if self.kind == "last bias" else self.kind
 
 
-BIAS, LAST_BIAS = Component("bias"), Component("last bias")
+BIAS, LAST_BIAS = Contributor("bias"), Contributor("last bias")

@@ -27,7 +27,7 @@ EAGER_TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 5e-3}
 
 
 @dataclass(frozen=True)
-class Finding:
+class Check:
     """The result of one check of a checkpoint. `seen` is the measurement in words, or the error message."""
 
     name: str
@@ -35,7 +35,7 @@ class Finding:
     seen: str
 
 
-def findings(checkpoint: Checkpoint) -> Iterator[Finding]:
+def run_checks(checkpoint: Checkpoint) -> Iterator[Check]:
     """Yield the result of each check of a checkpoint; an error counts as a failed check."""
     encoding = checkpoint.encode(SENTENCE, SECOND)
     maps = cache(partial(captured_parts, checkpoint, encoding))  # of every set of heads
@@ -52,7 +52,7 @@ def findings(checkpoint: Checkpoint) -> Iterator[Finding]:
             passed, seen = check()
         except (AtlasError, RuntimeError, ValueError, TypeError) as error:
             passed, seen = False, str(error).splitlines()[0]
-        yield Finding(name, passed, seen)
+        yield Check(name, passed, seen)
 
 
 def _shape(checkpoint: Checkpoint, every: list[AttentionMaps]) -> tuple[bool, str]:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .contributors import BIAS, LAST_BIAS, Component
+from .contributors import BIAS, LAST_BIAS, Contributor
 
 Role = Literal["stream", "heads", "branch"]
 
@@ -23,7 +23,7 @@ class FrozenNorm:
     """The contributions that enter a LayerNorm or RMSNorm. They determine its divisor, also after one of them is
     replaced. `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
 
-    components: tuple[Component, ...]
+    components: tuple[Contributor, ...]
     parts: Float[Tensor, "component batch position hidden"]
     is_centred: bool
     eps: float
@@ -35,7 +35,7 @@ class FrozenNorm:
         return self._spread(self.parts.sum(0))
 
     def spread_with(
-        self, component: Component, replacement: Float[Tensor, " hidden"]
+        self, component: Contributor, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
         """Return the divisor of the norm at each position after one contribution is replaced by a constant vector."""
         return self._spread(self.parts.sum(0) - self.parts[self.components.index(component)] + replacement)
@@ -76,7 +76,7 @@ class FixedPart:
         scales: of each vector and row; None if all are 1.
     """
 
-    component: Component
+    component: Contributor
     vectors: Float[Tensor, "vector *places hidden"]
     scales: Float[Tensor, "vector *rows 1"] | None = None
 
@@ -100,11 +100,11 @@ class FixedPart:
             for vector, scale in zip(self.vectors, self.scales, strict=True):
                 tensor.addcmul_(vector.expand_as(tensor), scale.expand_as(tensor))
 
-    def renamed(self, component: Component) -> "FixedPart":
+    def renamed(self, component: Contributor) -> "FixedPart":
         return replace(self, component=component)
 
 
-def fixed_part(component: Component, vector: Float[Tensor, " hidden"], axes: int) -> FixedPart:
+def fixed_part(component: Contributor, vector: Float[Tensor, " hidden"], axes: int) -> FixedPart:
     """Return a contribution that is the same vector at every position of a tensor with `axes` axes."""
     return FixedPart(component, vector.expand(1, *(1 for _ in range(axes - 1)), len(vector)))
 
@@ -126,7 +126,7 @@ class Sum:
 
     def __init__(
         self,
-        names: Sequence[Component],
+        names: Sequence[Contributor],
         make: Callable[[], Tensor],
         role: Role,
         norm: FrozenNorm | None = None,
@@ -249,7 +249,7 @@ class Sum:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]
         # Merge vectors of one component with equal scales
-        alike: dict[tuple[Component, torch.Size], list[FixedPart]] = {}
+        alike: dict[tuple[Contributor, torch.Size], list[FixedPart]] = {}
         for one in [part.renamed(BIAS) if part.component == LAST_BIAS else part for part in fixed]:
             alike.setdefault((one.component, one.vectors.shape[1:]), []).append(one)
         fixed = [
@@ -279,7 +279,7 @@ class Sum:
         return rest.plus(Sum((BIAS,), lambda: parts[last][None], self.role))
 
 
-def _added(names: Sequence[Component], first: Sum, second: Sum) -> Tensor:
+def _added(names: Sequence[Contributor], first: Sum, second: Sum) -> Tensor:
     shape = torch.broadcast_shapes(first.parts.shape[1:], second.parts.shape[1:])
     left, right = (_widened(added.parts, shape) for added in (first, second))
     whole = left.new_empty((len(names), *shape))

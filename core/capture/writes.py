@@ -24,7 +24,7 @@ from ..errors import InputError, InterventionError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .contributions import EXACT_DTYPES, TOLERANCE, Carrying, _tables, carry, sum_of
-from .contributors import Component
+from .contributors import Contributor
 from .projections import output_projections, value_weights
 from .reach import is_interceptable
 from .running import BATCH_TOKENS, batches, prepared
@@ -186,8 +186,8 @@ class _Sources:
                 own = weight[:, head, None].to(values.dtype) * values[rows, head, source[:, head]]
                 parts[head, rows, self.at, head] = own
             parts[heads] = plain - parts[:heads].sum(0)
-            names = (*(Component("head", layer, head) for head in range(heads)), Component("attention", layer))
-            self.carrying.writer = Component("feed-forward", layer)
+            names = (*(Contributor("head", layer, head) for head in range(heads)), Contributor("attention", layer))
+            self.carrying.writer = Contributor("feed-forward", layer)
             return carry(output, Sum(names, lambda: parts, "heads"))
 
 

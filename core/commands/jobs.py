@@ -21,7 +21,7 @@ from ..store.database import Database
 from ..store.recovery import LockedError
 from ..store.rows import Row
 from ..studies.contract import Flag
-from ..studies.imports import read_rows
+from ..studies.imports import result_rows
 from ..studies.stored_runs import one_run
 from .output import (
     Form,
@@ -85,7 +85,7 @@ def resume(job: Id, *, form: Form, where: JobPlacement) -> None:
     with _opened(where) as db:
         api.resume(db, job)
         run = follow(db, job)
-        show_rows(one_run(db, run).study, runs.one_run(db, run), read_rows(db, run), form)
+        show_rows(one_run(db, run).study, runs.one_run(db, run), result_rows(db, run), form)
 
 
 @app.command()

@@ -167,8 +167,8 @@ def check(
     )
     for note in opened.notes:
         tell(note, err=True)
-    findings: list[capture.selfcheck.Finding] = []
-    for finding in capture.selfcheck.findings(opened):
+    findings: list[capture.selfcheck.Check] = []
+    for finding in capture.selfcheck.run_checks(opened):
         findings.append(finding)
         if form == "table":
             tell(f"{'passed' if finding.passed else 'FAILED'}  {finding.name}: {finding.seen}")

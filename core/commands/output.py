@@ -26,7 +26,7 @@ from ..store import backup, exchange, jobs, runs
 from ..store.database import Database
 from ..store.recovery import LockedError
 from ..store.rows import Row, plain
-from ..studies.imports import read_rows
+from ..studies.imports import result_rows
 
 TOO_FEW = "too few"
 FLIPS = "too few flips"
@@ -176,7 +176,7 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
             _say(f"Units by worker: {', '.join(worker_counts)}. `jobs show {job}` lists every unit.")
         for note in dict.fromkeys(note for unit in jobs.job_provenance(db, job) for note in unit.get("notes", ())):
             _say(note)
-        provenance, rows = runs.one_run(db, run), read_rows(db, run)
+        provenance, rows = runs.one_run(db, run), result_rows(db, run)
         left = None
         if holder:  # leave the run in the folder where the app finds it
             path = settings().database.expanduser().resolve()

@@ -17,7 +17,7 @@ from ..store.findings import Finding, Number
 from ..store.rows import Row
 from ..studies.contract import as_json, declared
 from ..studies.hypotheses.records import JudgedHypothesis
-from ..studies.imports import read_rows
+from ..studies.imports import result_rows
 from ..studies.lookup import find_study
 from .figures import numbers_of, picture_of_map, pictures_of
 
@@ -40,7 +40,7 @@ def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: st
 
 def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
     """Convert a stored run with a note to a finding, without saving it. Raises StoreError for an unknown run."""
-    known, rows = runs.one_run(db, run), read_rows(db, run)
+    known, rows = runs.one_run(db, run), result_rows(db, run)
     return Finding(
         kind="run",
         title=title.strip() or str(known["title"]),

@@ -20,16 +20,16 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 BUNDLED_SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 
-def read_rows(file: str | Path) -> FrameReading:
+def read_sentences(file: str | Path) -> FrameReading:
     """Read annotated sentences from a JSONL file, skipping invalid lines. Raises InputError if no line is valid."""
     try:
         text = read_text(file, given=True)
     except OSError as error:
         raise InputError(f"{file} must be a readable UTF-8 text file; {error}. Check the file.") from error
-    return parse_rows(text, source=Path(file).name)
+    return parse_sentences(text, source=Path(file).name)
 
 
-def parse_rows(text: str, *, source: str = "rows") -> FrameReading:
+def parse_sentences(text: str, *, source: str = "rows") -> FrameReading:
     """Parse annotated sentences from pasted or uploaded JSONL. Invalid lines are skipped and listed with the reason."""
     sentences, skipped, seen = [], [], set()
     for number, line in enumerate(lines_of(text), 1):
@@ -53,8 +53,8 @@ def parse_rows(text: str, *, source: str = "rows") -> FrameReading:
     return FrameReading(tuple(sentences), tuple(skipped))
 
 
-def write_rows(sentences: Iterable[AnnotatedSentence]) -> str:
-    """Write annotated sentences as JSONL that `parse_rows` reads back unchanged."""
+def write_sentences(sentences: Iterable[AnnotatedSentence]) -> str:
+    """Write annotated sentences as JSONL that `parse_sentences` reads back unchanged."""
     return "".join(json.dumps(_row(sentence), ensure_ascii=False) + "\n" for sentence in sentences)
 
 

@@ -28,7 +28,7 @@ _WRONG_TYPE = ("_type", "_parsing", "finite_number", "literal_error")  # ends of
 def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], *, whole: bool = True) -> None:
     """Check the options and rows of a run from another database before storing the run.
 
-    If `whole` is False (for runs of another version), `read_rows` later leaves out rows that lack a column. Raises
+    If `whole` is False (for runs of another version), `result_rows` later leaves out rows that lack a column. Raises
     InputError if a row lacks a column, or a value has another type than the study declares.
     """
     try:
@@ -56,7 +56,7 @@ def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str
         )
 
 
-def read_rows(db: Database, run: str) -> list[Row]:
+def result_rows(db: Database, run: str) -> list[Row]:
     """Return the rows of a stored run that fit the records of its study. Other rows are left out with a warning."""
     about = runs.study_and_title(db, run)
     texts = runs.row_texts(db, run) if about else []

@@ -18,7 +18,7 @@ from defusedxml import ElementTree
 
 from core.config import SAMPLES
 from core.frames.release import open_release
-from core.frames.rows import read_rows
+from core.frames.rows import read_sentences
 
 FN = "{http://framenet.icsi.berkeley.edu}"
 LEAST_PREPOSITION = 5  # annotations, before a preposition is taken to say something
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--least", type=int, default=5, help="annotated sentences a unit of one word must have")
     options = parser.parse_args()
     release = open_release(options.folder)
-    annotated = read_rows(SAMPLES / "frames/sentences.jsonl").sentences
+    annotated = read_sentences(SAMPLES / "frames/sentences.jsonl").sentences
     kept = {(sentence.lexical_unit, sentence.frame) for sentence in annotated}
     units, counts = defaultdict(Counter), defaultdict(Counter)
     for unit in release.lexical_units:

@@ -14,7 +14,7 @@ from core import config
 from core.frames.lexicon import Lexicon, bundled_lexicon, head_of, propose_elements
 from core.frames.records import AnnotatedSentence, covered
 from core.frames.release import open_release
-from core.frames.rows import read_rows
+from core.frames.rows import read_sentences
 from core.studies.frames.frame_lookup import propose_targets
 from core.studies.tagging import open_pipeline, tag
 
@@ -23,7 +23,7 @@ MOST = 1500
 
 def main() -> dict[str, object]:
     lexicon = bundled_lexicon()
-    figures = measure("bundled", read_rows(config.SAMPLES / "frames" / "sentences.jsonl").sentences, lexicon)
+    figures = measure("bundled", read_sentences(config.SAMPLES / "frames" / "sentences.jsonl").sentences, lexicon)
     folder = config.settings().framenet
     if folder:
         figures |= measure("full_texts", sample(full_texts(open_release(folder))), lexicon)

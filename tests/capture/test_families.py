@@ -11,7 +11,7 @@ from core.attention import Head
 from core.capture.interventions import Intervention, Knockout
 from core.capture.outputs import mean_outputs
 from core.capture.running import capture, prepared, run
-from core.capture.selfcheck import eager_parts, findings
+from core.capture.selfcheck import eager_parts, run_checks
 from core.errors import InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import fresh_classifier
@@ -71,7 +71,7 @@ def test_every_family_is_a_record():
 
 @pytest.mark.thorough
 def test_every_family_passes_its_self_check(checkpoint):
-    found = list(findings(checkpoint))
+    found = list(run_checks(checkpoint))
     assert len(found) == 6
     assert [finding for finding in found if not finding.passed] == []
 
@@ -242,4 +242,4 @@ def test_a_new_family_is_one_record_and_one_config(monkeypatch, family, causal):
     monkeypatch.setitem(RECORDS, family, Family(family, causal=causal))
     checkpoint = built(family, SHARED if causal else SIZES, encodes=not causal)
     assert checkpoint.causal is causal
-    assert [finding for finding in findings(checkpoint) if not finding.passed] == []
+    assert [finding for finding in run_checks(checkpoint) if not finding.passed] == []

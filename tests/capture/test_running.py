@@ -8,14 +8,14 @@ from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.long_maps import window
 from core.capture.running import batches, capture, predict, prepared, run
-from core.capture.selfcheck import eager_parts, findings
+from core.capture.selfcheck import eager_parts, run_checks
 from core.errors import CheckpointError
 from tests.capture.conftest import TEXT, tiny, translator
 
 
 @pytest.mark.thorough
 def test_every_family_passes_its_self_check(checkpoint):
-    failed = [finding for finding in findings(checkpoint) if not finding.passed]
+    failed = [finding for finding in run_checks(checkpoint) if not finding.passed]
     assert not failed
 
 

@@ -6,11 +6,11 @@ from core.attention import Head
 from core.capture import selfcheck
 from core.capture.interventions import Intervention
 from core.capture.running import run
-from core.capture.selfcheck import Finding, findings
+from core.capture.selfcheck import Check, run_checks
 from tests.capture.conftest import tiny
 
 
-def last(found: list[Finding]) -> Finding:
+def last(found: list[Check]) -> Check:
     assert found[-1].name == "disabling a head changes the output"
     return found[-1]
 
@@ -21,7 +21,7 @@ def test_a_head_that_reaches_nothing_is_found_whichever_layer_it_is_in():
         width = checkpoint.model.config.hidden_size // checkpoint.heads
         with torch.no_grad():
             checkpoint.model.encoder.layer[layer].attention.output.dense.weight[:, :width] = 0
-        failed = last(list(findings(checkpoint)))
+        failed = last(list(run_checks(checkpoint)))
         assert not failed.passed
         assert failed.seen == f"disabling L{layer + 1}H1 changed nothing"
 
@@ -48,12 +48,12 @@ def test_a_check_takes_five_forward_passes_whatever_the_number_of_layers(monkeyp
     checkpoint, passes = tiny("bert"), []
     forward = checkpoint.model.forward
     monkeypatch.setattr(checkpoint.model, "forward", lambda *a, **k: passes.append(1) or forward(*a, **k))
-    found = list(findings(checkpoint))
+    found = list(run_checks(checkpoint))
     assert all(one.passed for one in found)
     assert any(one.seen.startswith("declared bidirectional; most weight on later tokens") for one in found)
     assert len(passes) == 5  # maps, eager, one row, two rows, and every layer's head in one batch
 
 
 def test_findings_come_one_by_one():
-    steps = findings(tiny("bert"))
+    steps = run_checks(tiny("bert"))
     assert [next(steps).name, next(steps).name] == ["shape", "rows sum to 1"]

@@ -8,7 +8,7 @@ from core.attention import Head
 from core.capture.function import AttentionRun, running
 from core.capture.interventions import Intervention, Knockout
 from core.capture.running import capture, run
-from core.capture.selfcheck import findings
+from core.capture.selfcheck import run_checks
 from core.capture.words import word_maps
 from core.errors import CheckpointError, InterventionError
 from core.models.opening import open_checkpoint
@@ -106,7 +106,7 @@ def test_captured_maps_have_the_sink_as_one_more_key(checkpoint, encoding):
 
 
 def test_it_passes_its_self_check(checkpoint):
-    assert [finding for finding in findings(checkpoint) if not finding.passed] == []
+    assert [finding for finding in run_checks(checkpoint) if not finding.passed] == []
 
 
 def test_statistics_of_weights_among_tokens_are_refused_in_a_sentence(checkpoint, encoding):

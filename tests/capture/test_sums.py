@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from core.capture.contributors import BIAS, LAST_BIAS, Component
+from core.capture.contributors import BIAS, LAST_BIAS, Contributor
 from core.capture.sums import FixedPart, FrozenNorm, HeldNorm, Sum, fixed_part
 
-TOKEN, POSITION, OTHER = Component("token"), Component("position"), Component("segment")
+TOKEN, POSITION, OTHER = Contributor("token"), Contributor("position"), Contributor("segment")
 ROWS, HIDDEN = (2, 5), 8
 
 
@@ -20,10 +20,10 @@ def a_sum(*, scaled: bool = True, by_position: bool = True, last: bool = True, r
     vector = drawn(3, *((1, 5) if by_position else (1, 1)), HIDDEN, seed=1)
     fixed = [FixedPart(POSITION, vector, drawn(3, *ROWS, 1, seed=2) if scaled else None), fixed_part(BIAS, drawn(8), 3)]
     fixed += [fixed_part(LAST_BIAS, drawn(HIDDEN, seed=3), 3)] if last else []
-    return Sum((TOKEN, Component("head", 0, 1)), lambda: drawn(2, *ROWS, HIDDEN, seed=4), role, None, fixed)
+    return Sum((TOKEN, Contributor("head", 0, 1)), lambda: drawn(2, *ROWS, HIDDEN, seed=4), role, None, fixed)
 
 
-def by_component(states: Sum) -> dict[Component, torch.Tensor]:
+def by_component(states: Sum) -> dict[Contributor, torch.Tensor]:
     """All contributions as they are defined, a loop over rows and vectors."""
     shape = (*ROWS, (states.chunks[0] if states.chunks else states.fixed[0].vectors).shape[-1])
     found = {component: torch.zeros(shape, dtype=torch.float64) for component in states.components}

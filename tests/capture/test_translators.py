@@ -10,7 +10,7 @@ from core.capture.function import NAME
 from core.capture.interventions import Intervention
 from core.capture.outputs import mean_outputs
 from core.capture.running import capture, captured_parts, run
-from core.capture.selfcheck import eager_parts, findings
+from core.capture.selfcheck import eager_parts, run_checks
 from core.capture.words import word_maps
 from core.errors import CheckpointError, InterventionError
 from core.models.opening import open_checkpoint
@@ -50,7 +50,7 @@ def test_names_of_heads_tell_the_sets_apart():
 
 
 def test_every_translator_passes_its_self_check(checkpoint):
-    assert [finding for finding in findings(checkpoint) if not finding.passed] == []
+    assert [finding for finding in run_checks(checkpoint) if not finding.passed] == []
 
 
 def test_maps_of_all_sets_equal_eager(checkpoint):

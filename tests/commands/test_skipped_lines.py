@@ -7,7 +7,7 @@ import pytest
 from core import config
 from core.commands.study_commands import Ran
 from core.errors import CheckpointError, InputError
-from core.frames.rows import parse_rows
+from core.frames.rows import parse_sentences
 from core.jobs import worker
 from core.studies.contract import as_json
 from core.studies.frames.frame_heads import STUDY
@@ -19,7 +19,7 @@ EXAMPLE = re.search(r"```json\n(.*?)```", GUIDE.read_text(), re.DOTALL).group(1)
 
 
 def test_the_example_of_the_docs_has_no_line_that_is_skipped():
-    reading = parse_rows(EXAMPLE)
+    reading = parse_sentences(EXAMPLE)
     assert len(reading.sentences) == 3
     assert reading.skipped == ()
     assert [one.text[slice(*one.target[0])] for one in reading.sentences] == ["angry", "arrived", "closed"]

@@ -10,7 +10,7 @@ import torch
 from core.capture import streaming
 from core.capture.losses import LabelledRows, effects
 from core.capture.running import capture, run
-from core.capture.selfcheck import findings
+from core.capture.selfcheck import run_checks
 from core.capture.sweeping import Computing, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.family import FAMILIES
@@ -83,7 +83,7 @@ def _within(difference: float, kind: str, dtype: str) -> tuple[bool, str]:
 
 def selfcheck(family: str, device: torch.device, dtype: str) -> tuple[bool, str]:
     """The six checks that a checkpoint passes when it is opened."""
-    found = list(findings(moved(tiny_of_record(family), device, dtype)))
+    found = list(run_checks(moved(tiny_of_record(family), device, dtype)))
     broken = [f"{finding.name}: {finding.seen}" for finding in found if not finding.passed]
     return not broken, "; ".join(broken) or f"{len(found)} of {len(found)}"
 

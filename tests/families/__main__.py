@@ -8,7 +8,7 @@ import sys
 
 import transformers
 
-from core.capture.selfcheck import findings
+from core.capture.selfcheck import run_checks
 from core.models.family import FAMILIES
 from tests.families.tiny import tiny_of_record
 
@@ -16,7 +16,7 @@ from tests.families.tiny import tiny_of_record
 def broken(family: str) -> list[str]:
     """What does not hold of a family: the self-check's lines, or why it could not be made."""
     try:
-        found = list(findings(tiny_of_record(family)))
+        found = list(run_checks(tiny_of_record(family)))
     except Exception as error:  # anything that a new version does differently is what this is for
         return [f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"]
     return [f"{finding.name}: {finding.seen}" for finding in found if not finding.passed]

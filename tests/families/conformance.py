@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from core.capture.masks import lazily
 from core.capture.reach import is_streamed, reach_of
 from core.capture.running import capture, prepared
-from core.capture.selfcheck import SHORT, findings
+from core.capture.selfcheck import SHORT, run_checks
 from core.capture.streaming import Streamer
 from core.errors import AtlasError, CheckpointError
 from core.map_sums import Needs
@@ -91,7 +91,7 @@ def outcome_of(family: str) -> Outcome:
     except Exception as error:
         return Outcome(family, wrong=f"{type(error).__name__}: {_line(error)}")
     try:
-        failed = {finding.name: finding.seen for finding in findings(checkpoint) if not finding.passed}
+        failed = {finding.name: finding.seen for finding in run_checks(checkpoint) if not finding.passed}
     except Exception as error:
         return Outcome(family, maps=True, wrong=f"{type(error).__name__}: {_line(error)}")
     if reach == "outputs":

@@ -86,10 +86,10 @@ def test_a_string_that_is_not_in_its_sentence_is_refused(tmp_path):
 
 def test_the_lists_travel_through_our_own_form(shared_data):
     """Links included, so that an uploaded list is scored as the file is."""
-    from core.frames.rows import parse_rows, write_rows
+    from core.frames.rows import parse_sentences, write_sentences
 
     for name in ("framenet_473.json", "replication_23.json"):
         found = read_list(shared_data / "paper" / name).sentences
-        again = parse_rows(write_rows(found))
+        again = parse_sentences(write_sentences(found))
         assert again.skipped == ()
         assert [links_of(one) for one in again.sentences] == [links_of(one) for one in found]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element, links_of
-from core.frames.rows import parse_rows, read_rows, write_rows
+from core.frames.rows import parse_sentences, read_sentences, write_sentences
 from core.studies.frames.frame_heads import Filter, why_dropped
 
 GOOD = '{"text": "He ran home", "target": [[3, 6]], "elements": [{"name": "Self_mover", "spans": [0, 2]}]}'
@@ -35,12 +35,12 @@ sentence = st.builds(
 
 @given(st.lists(sentence, min_size=1, max_size=4, unique_by=lambda one: one.id))
 def test_what_is_written_reads_back_the_same(sentences):
-    assert parse_rows(write_rows(sentences)).sentences == tuple(sentences)
+    assert parse_sentences(write_sentences(sentences)).sentences == tuple(sentences)
 
 
 def test_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path):
     (tmp_path / "a.jsonl").write_text("\ufeff" + GOOD + "\n\n" + GOOD.replace("home", "off") + "\n", encoding="utf-8")
-    found = read_rows(tmp_path / "a.jsonl")
+    found = read_sentences(tmp_path / "a.jsonl")
     assert [one.id for one in found.sentences] == ["1", "3"]
     assert found.sentences[0].source == "a.jsonl"
 
@@ -63,7 +63,7 @@ def test_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path):
     ],
 )
 def test_a_malformed_line_is_skipped_numbered_and_explained(line, said):
-    found = parse_rows(f"{GOOD}\n{line}\n")
+    found = parse_sentences(f"{GOOD}\n{line}\n")
     assert len(found.sentences) == 1
     assert found.skipped[0].where == "row 2"
     assert said in found.skipped[0].why
@@ -71,19 +71,19 @@ def test_a_malformed_line_is_skipped_numbered_and_explained(line, said):
 
 def test_the_same_id_twice_is_named():
     line = '{"id": "a", ' + GOOD[1:]
-    assert '"a" occurs twice' in parse_rows(f"{line}\n{line}").skipped[0].why
+    assert '"a" occurs twice' in parse_sentences(f"{line}\n{line}").skipped[0].why
 
 
 @pytest.mark.parametrize("text", ["", "{\n"])
 def test_no_usable_line_is_an_error(text):
     with pytest.raises(InputError, match="at least one annotated sentence"):
-        parse_rows(text)
+        parse_sentences(text)
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     (tmp_path / "x.jsonl").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="UTF-8"):
-        read_rows(tmp_path / "x.jsonl")
+        read_sentences(tmp_path / "x.jsonl")
 
 
 def test_an_element_on_the_target_is_read_counted_by_the_filter_and_no_link():
@@ -91,11 +91,11 @@ def test_an_element_on_the_target_is_read_counted_by_the_filter_and_no_link():
         '{"text": "My old teacher of music smiled", "target": [[7, 14]], "elements": ['
         '{"name": "Teacher", "spans": [7, 14]}, {"name": "Subject", "spans": [18, 23]}]}'
     )
-    (row,) = parse_rows(line).sentences
+    (row,) = parse_sentences(line).sentences
     assert [one.name for one in row.elements] == ["Teacher", "Subject"]
     assert [one.name for one in links_of(row)] == ["Subject"]
     alone = replace(row, elements=row.elements[1:])
     rules = Filter(nearest=2, distance="places")
     assert why_dropped(row, rules) == "an element nearer than 2 tokens"
     assert why_dropped(alone, rules) is None, "the filter sees what is stored, so nothing may be left out of it"
-    assert parse_rows(write_rows([row])).sentences == (row,)
+    assert parse_sentences(write_sentences([row])).sentences == (row,)

@@ -4,13 +4,13 @@ import pytest
 
 from core import config
 from core.frames.records import links_of, words
-from core.frames.rows import read_rows
+from core.frames.rows import read_sentences
 from core.studies.frames.frame_heads import Filter, select
 
 
 @pytest.fixture(scope="module")
 def sentences():
-    found = read_rows(config.SAMPLES / "frames/sentences.jsonl")
+    found = read_sentences(config.SAMPLES / "frames/sentences.jsonl")
     assert found.skipped == ()
     return found.sentences
 

@@ -20,9 +20,9 @@ def _file(data: bytes, name: str = "x.jsonl") -> Path:
 
 
 def frame_rows(data: bytes) -> None:
-    from core.frames.rows import read_rows
+    from core.frames.rows import read_sentences
 
-    read_rows(_file(data))
+    read_sentences(_file(data))
 
 
 def paper_lists(data: bytes) -> None:

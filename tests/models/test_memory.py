@@ -9,7 +9,7 @@ from transformers import BertConfig, BertModel, MistralConfig, MistralModel, Phi
 
 from core.atlas.example import PAIR, TEXT
 from core.capture.running import capture
-from core.capture.selfcheck import findings
+from core.capture.selfcheck import run_checks
 from core.errors import CheckpointError
 from core.models import memory, opening
 from core.models.config_files import parts_of
@@ -109,7 +109,7 @@ def test_a_window_of_stretched_positions_stands_for_none(tmp_path):
     opened = open_checkpoint(str(tmp_path), device="cpu")
     assert opened.windows == ()
     assert opened.max_length == 64
-    assert [finding for finding in findings(opened) if not finding.passed] == []
+    assert [finding for finding in run_checks(opened) if not finding.passed] == []
     maps = capture(opened, opened.encode("dog " * 40)).weights
     assert maps.shape[-1] == 64  # beyond the 16 of the first training
     assert (maps[:, :, -1] > 0).all()
@@ -123,7 +123,7 @@ def test_parts_are_read_without_opening_anything():
 def test_eight_bits_pass_the_self_check_and_stay_near_float32():
     pytest.importorskip("torchao", reason="torchao is no requirement; tried with 0.18.0")
     exact, eight = (open_checkpoint("atlas-encoder", dtype=dtype, device="cpu") for dtype in ("float32", "int8"))
-    assert [finding for finding in findings(eight) if not finding.passed] == []
+    assert [finding for finding in run_checks(eight) if not finding.passed] == []
     encoding = exact.encode(TEXT, PAIR)
     off = np.abs(capture(exact, encoding).weights - capture(eight, encoding).weights)
     assert 0 < off.max() < 0.02

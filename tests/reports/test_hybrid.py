@@ -13,7 +13,7 @@ from core.capture.interventions import Intervention
 from core.capture.outputs import mean_outputs
 from core.capture.reach import is_streamed
 from core.capture.running import capture, run
-from core.capture.selfcheck import eager_parts, findings
+from core.capture.selfcheck import eager_parts, run_checks
 from core.drawing.panes import difference, scored_pane, telling_head
 from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element
@@ -59,7 +59,7 @@ def test_maps_stand_under_the_layers_own_numbers(hybrid):
 
 
 def test_every_check_passes(hybrid):
-    assert [finding.name for finding in findings(hybrid) if not finding.passed] == []
+    assert [finding.name for finding in run_checks(hybrid) if not finding.passed] == []
 
 
 def test_an_observer_gets_the_same_layers_in_every_batch(hybrid):
@@ -192,7 +192,7 @@ def test_every_attention_layer_of_albert_with_inner_groups_has_a_map():
     weights = capture(checkpoint, checkpoint.encode(TEXT[0])).weights
     assert len(weights) == checkpoint.layers == 2 * checkpoint.model.config.num_hidden_layers
     assert len({layer.tobytes() for layer in weights}) == len(weights)
-    assert [finding.name for finding in findings(checkpoint) if not finding.passed] == []
+    assert [finding.name for finding in run_checks(checkpoint) if not finding.passed] == []
 
 
 def test_layers_that_choose_keys_by_an_indexer_keep_whole_maps():

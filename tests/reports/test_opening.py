@@ -29,7 +29,7 @@ from typer.testing import CliRunner
 import core.__main__
 from core import notebook
 from core.capture.running import capture, predict
-from core.capture.selfcheck import findings
+from core.capture.selfcheck import run_checks
 from core.errors import AtlasError, CheckpointError, InputError
 from core.frames.records import place, places
 from core.models.checkpoint import Checkpoint
@@ -184,7 +184,7 @@ def test_a_lora_adapter_is_added_to_the_weights_of_its_base(tmp_path, family, pa
     assert opened.weights_hash != plain.weights_hash
     assert saved_head(str(folder)) == "none"
     assert present_weights(str(folder)) == opened.weights_hash
-    assert all(finding.passed for finding in findings(opened))
+    assert all(finding.passed for finding in run_checks(opened))
 
 
 def test_pages_know_the_heads_of_an_adapter_and_notice_a_changed_base(tmp_path):
@@ -326,7 +326,7 @@ def test_a_pair_has_type_0_throughout_where_the_model_has_one_type(types):
     roberta = built("roberta", {**SIZES, "type_vocab_size": max(types, 1)}, encodes=True)
     assert set(roberta.encode(*TWO).segments) == {0}
     assert {one for one in roberta.encode(*TWO).sentence if one is not None} == {0, 1}
-    assert all(finding.passed for finding in findings(roberta))
+    assert all(finding.passed for finding in run_checks(roberta))
     shown = notebook.open(roberta.model, roberta.tokenizer).show(*TWO)
     assert shown.panes
 
@@ -596,7 +596,7 @@ def test_causality_is_that_of_the_config(name):
     family, sizes, causal = CAUSALITY[name]
     checkpoint = built(family, sizes, encodes=not causal or family in ("bert", "roberta"))
     assert checkpoint.causal == checkpoint.sets[0].causal == causal
-    found = {finding.name: finding for finding in findings(checkpoint)}
+    found = {finding.name: finding for finding in run_checks(checkpoint)}
     assert found["causality"].passed, found["causality"].seen
     maps = capture(checkpoint, checkpoint.encode(LONG, max_length=20))
     for layer, weights in enumerate(maps.weights):
@@ -631,13 +631,13 @@ def test_scores_and_outputs_that_are_no_numbers_name_the_layer_and_the_head():
     for run in (lambda: predict(classifier, [encoding]), lambda: capture(classifier, encoding)):
         with pytest.raises(AtlasError, match="L2H2"):
             run()
-    assert not any(finding.passed and "nan" in finding.seen for finding in findings(classifier))
+    assert not any(finding.passed and "nan" in finding.seen for finding in run_checks(classifier))
     last = Checkpoint("nan", _classifier(), checkpoint.tokenizer)
     with torch.no_grad():
         last.model.bert.encoder.layer[2].output.dense.bias[0] = float("nan")
     with pytest.raises(CheckpointError, match="layer 3"):
         predict(last, [encoding])
-    assert not any(finding.passed and "nan" in finding.seen for finding in findings(last))
+    assert not any(finding.passed and "nan" in finding.seen for finding in run_checks(last))
 
 
 def _classifier() -> torch.nn.Module:

@@ -13,7 +13,7 @@ from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.pruning import pruned_heads
 from core.capture.running import run
-from core.capture.selfcheck import findings
+from core.capture.selfcheck import run_checks
 from core.errors import CheckpointError
 from core.models.opening import open_checkpoint
 from tests.capture.conftest import TEXT, tiny
@@ -70,7 +70,7 @@ def test_a_pruned_checkpoint_computes_what_the_whole_one_does_without_these_head
     opened = open_checkpoint(str(tmp_path), device="cpu")
     assert torch.allclose(states(opened), wanted, atol=1e-5)
     assert pruned_heads(opened) == [Head(0, 0), Head(0, 2), Head(1, 3)]
-    assert [finding.name for finding in findings(opened) if not finding.passed] == []
+    assert [finding.name for finding in run_checks(opened) if not finding.passed] == []
 
 
 @pytest.mark.parametrize("family", CUT)

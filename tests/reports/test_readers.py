@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core.errors import InputError, StoreError
 from core.frames.papers import parse_list, read_list
-from core.frames.rows import parse_rows, read_rows, write_rows
+from core.frames.rows import parse_sentences, read_sentences, write_sentences
 from core.labelling.foreign_maps import import_maps
 from core.patterns.labelled_files import read_label_file
 from core.reading import decoded, lines_of
@@ -195,7 +195,7 @@ FRAME["elements"] = [{"name": "Topic", "spans": [[19, 33]]}]
 PAPER = [{"sentence": "The dog barks .", "target": "barks", "fes": ["The dog"]}]
 READERS = {
     "conllu": (lambda file: read_conllu(file)[0].words[0].text, WORDS, "Dogs"),
-    "frames.jsonl": (lambda file: read_rows(file).sentences[0].id, json.dumps(FRAME), "a"),
+    "frames.jsonl": (lambda file: read_sentences(file).sentences[0].id, json.dumps(FRAME), "a"),
     "papers.json": (lambda file: read_list(file).sentences[0].target_text, json.dumps(PAPER), "barks"),
     "translation.tsv": (lambda file: read_translations(file)[0].source, "un\u2028deux\tone two\n", "un\u2028deux"),
     "foils.tsv": (lambda file: columns_of(str(file))[0][0], "a\u2028b\tc\n", "a\u2028b"),
@@ -222,10 +222,10 @@ def test_every_reader_names_a_byte_that_is_no_text(tmp_path, kind):
 
 
 def test_what_our_own_writer_writes_is_read_again():  # wbolster/jsonlines#53, datalad#3523
-    sentences = parse_rows(json.dumps(FRAME)).sentences
-    assert parse_rows(write_rows(sentences), source="rows").sentences == sentences
-    two = json.dumps(dict(FRAME, id="b"), ensure_ascii=False) + "\n" + write_rows(sentences)
-    assert len(parse_rows(two).sentences) == 2
+    sentences = parse_sentences(json.dumps(FRAME)).sentences
+    assert parse_sentences(write_sentences(sentences), source="rows").sentences == sentences
+    two = json.dumps(dict(FRAME, id="b"), ensure_ascii=False) + "\n" + write_sentences(sentences)
+    assert len(parse_sentences(two).sentences) == 2
 
 
 @pytest.mark.parametrize("mark", MARKS)
@@ -351,7 +351,7 @@ def test_whole_numbers_as_floats_are_the_labels_of_a_checkpoint(tmp_path):
 
 def test_frames_that_pandas_misses_are_absent():
     rows = "\n".join(json.dumps(dict(FRAME, id=float("nan"), frame=float("nan"))) for _ in range(2))
-    read = parse_rows(rows)
+    read = parse_sentences(rows)
     assert [(sentence.id, sentence.frame) for sentence in read.sentences] == [("1", None), ("2", None)]
 
 
@@ -414,7 +414,7 @@ def test_a_split_without_sentences_is_one_sentence(tmp_path, content):
 
 def test_rows_whose_id_is_null_are_numbered():
     rows = "\n".join(json.dumps(dict(FRAME, id=None)) for _ in range(2))
-    assert [sentence.id for sentence in parse_rows(rows).sentences] == ["1", "2"]
+    assert [sentence.id for sentence in parse_sentences(rows).sentences] == ["1", "2"]
 
 
 def test_a_row_of_a_file_is_counted_in_the_file(tmp_path):

@@ -49,7 +49,7 @@ def tsv(task: str):
 READERS = {
     "a task's rows": tsv("sst2"),
     "rows of pairs": tsv("mrpc"),
-    "annotated sentences": frame_rows.read_rows,
+    "annotated sentences": frame_rows.read_sentences,
     "published claims": papers.read_list,
     "gold trees": conllu.read_conllu,
     "a run": exchange.read_run,
@@ -90,7 +90,7 @@ def test_a_task_file(tmp_path, task, name):
 
 @pytest.mark.parametrize("name", files.FRAMES)
 def test_annotated_sentences(name):
-    refused(lambda: frame_rows.parse_rows(files.FRAMES[name]))
+    refused(lambda: frame_rows.parse_sentences(files.FRAMES[name]))
 
 
 @pytest.mark.parametrize("name", files.PAPERS)

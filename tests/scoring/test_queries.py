@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core import config
-from core.frames.rows import read_rows
+from core.frames.rows import read_sentences
 from core.scoring.links import Looked, QueryResiduals, _log_odds, other_queries
 from core.studies.frames.frame_heads import select
 from tests.scoring.maps import random_maps
@@ -70,7 +70,7 @@ def test_residuals_are_those_of_a_loop(kind, causal):
 def test_heads_that_attend_to_a_kind_of_word_whatever_the_query_do_not_survive(direction, causal):
     """docs/explanation/frame-heads.md has 100 sets of each; here 8, in which a habit may pass once at most."""
     file = config.SAMPLES / "frames" / "sentences.jsonl"
-    sentences = [words_of(one) for one in select(read_rows(file).sentences).kept]
+    sentences = [words_of(one) for one in select(read_sentences(file).sentences).kept]
     tests = [planted(sentences, direction=direction, causal=causal, seed=seed, draws=499) for seed in range(8)]
     survive = np.sum([test.survives for test in tests], axis=0)
     assert survive[: len(HABITS)].sum() <= 1

@@ -14,7 +14,7 @@ from core.store import bodies, classifiers, exchange, findings, frames, hypothes
 from core.store.bodies import collecting, leave_out, misfit
 from core.store.database import Database
 from core.store.findings import Number
-from core.studies.imports import check_run, read_rows
+from core.studies.imports import check_run, result_rows
 from tests.pages.spoiled import whole_runs
 from tests.spread import one_in
 from tests.store.spoiling import SPOILED, fill, spoil
@@ -164,7 +164,7 @@ def test_rows_of_an_earlier_version_that_lack_a_column_are_imported_and_left_out
         assert "from another version are imported but not shown" in said[0]
         assert "must have the column 'value'" in said[0]
         with collecting() as left_out:
-            assert read_rows(other, "r0") == run["rows"][1:5]
+            assert result_rows(other, "r0") == run["rows"][1:5]
         assert len(left_out) == 1
         assert left_out[0].startswith(
             "Left out 1 of 5 rows of the result 'Run 0': A row of the study importance must have"

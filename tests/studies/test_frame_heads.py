@@ -12,7 +12,7 @@ from core.capture.running import capture
 from core.capture.words import groups_of
 from core.errors import InputError
 from core.frames.records import links_of
-from core.frames.rows import parse_rows, write_rows
+from core.frames.rows import parse_sentences, write_sentences
 from core.map_sums import MapSums, Needs
 from core.models.opening import open_checkpoint
 from core.scoring.link_contrasts import LinkEnds, MeanContrasts
@@ -333,7 +333,7 @@ def test_a_head_that_any_word_looks_along_beats_the_place_nulls_alone(encoder, m
 def test_an_element_that_occurs_twice_is_placed_by_its_characters(encoder):
     text = "The dog knew that the other dog was getting angry."
     line = '{"text": "%s", "target": [44, 49], "elements": [{"name": "Experiencer", "spans": [%d, %d]}]}'
-    first, second = (parse_rows(line % (text, *span)).sentences[0] for span in ((4, 7), (28, 31)))
+    first, second = (parse_sentences(line % (text, *span)).sentences[0] for span in ((4, 7), (28, 31)))
     encoding = encoder.encode(text)
     places = [links_in_pieces(encoding, one)[0][0] for one in (first, second)]
     assert places[0] != places[1]
@@ -411,7 +411,7 @@ def test_bad_options_are_refused_before_anything_runs(changed, said):
 
 
 def test_rows_given_as_text_are_used(encoder):
-    some = write_rows(chosen(options())[0].kept[:3])
+    some = write_sentences(chosen(options())[0].kept[:3])
     assert [one.id for one in chosen(options(rows=some))[0].kept] == ["s001", "s002", "s003"]
 
 

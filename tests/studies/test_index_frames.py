@@ -8,7 +8,7 @@ import pytest
 from core.errors import InputError
 from core.frames.records import FrameReading, Skipped, overlap
 from core.frames.release import open_release
-from core.frames.rows import parse_rows
+from core.frames.rows import parse_sentences
 from core.jobs import api
 from core.jobs.executors import JobPlacement
 from core.store import runs
@@ -46,14 +46,14 @@ def test_a_release_is_read_kept_and_found(small, tmp_path):
         assert known["annotations"][0] > 100
         assert known[["release", "folder", "run"]].values.tolist() == [["fndata-1.5", str(small), done.run]]
         found = find_annotations(db, Search(text="bell"), limit=5)
-        sentences = parse_rows("\n".join(found["body"])).sentences
+        sentences = parse_sentences("\n".join(found["body"])).sentences
         assert [one.text for one in sentences] == found["text"].tolist()
         stored = db.read("SELECT body FROM frame_annotation")["body"]
         direct = [one for reading in open_release(small).sentences() for one in reading.sentences]
         assert any(overlap(one.spans, sentence.target) for sentence in direct for one in sentence.elements)
         for core in ("core_sets", "core_type"):  # the paper's filter selects from the index what it does from the files
             rules = Filter(longest_sentence=None, core=core)  # two documents: their sentences are long
-            kept = {one.id for one in select(parse_rows("\n".join(stored)).sentences, rules).kept}
+            kept = {one.id for one in select(parse_sentences("\n".join(stored)).sentences, rules).kept}
             assert kept == {one.id for one in select(direct, rules).kept} != set()
         with pytest.raises(InputError, match="cannot be imported"):
             STUDY.keep(db, Finished("r1", "Index", options, rows))
@@ -141,7 +141,7 @@ def test_slices_are_kept_by_release_and_counted_with_what_was_skipped(tmp_path, 
         assert known["annotations"].to_dict() == {"old": 1, "new": 5}
         assert known["folder"].to_dict() == {"old": str(tmp_path / "old"), "new": str(tmp_path / "new")}
         assert set(known["run"]) == {"r1"}
-        stored = parse_rows("\n".join(db.read("SELECT body FROM frame_annotation")["body"])).sentences
+        stored = parse_sentences("\n".join(db.read("SELECT body FROM frame_annotation")["body"])).sentences
         assert sorted(one.text for one in stored) == sorted(one.text for one in sentences)
 
 

@@ -59,7 +59,7 @@ class CrossFitted:
     models: Annotated[tuple[cross_fitting.TunedPart, ...], SortedBy("number")]
 
 
-class CrossFittedAblation(cross_fitting.CrossFittedStudy[CrossFittedOptions, CrossFitted]):
+class CrossFittedAblationStudy(cross_fitting.CrossFittedStudy[CrossFittedOptions, CrossFitted]):
     """Ablate every head or layer on all training examples, with models that were fine-tuned without these examples."""
 
     name, options, partial = "cross-fitted", CrossFittedOptions, CrossFitted
@@ -116,7 +116,7 @@ class CrossFittedAblation(cross_fitting.CrossFittedStudy[CrossFittedOptions, Cro
         return [table, ablation_sentence(rows)]
 
 
-STUDY = CrossFittedAblation()
+STUDY = CrossFittedAblationStudy()
 
 
 def _sweep(options: CrossFittedOptions, folder: str = "-") -> disable.DisableOptions:

@@ -42,7 +42,7 @@ class PartCurves:
     curves: tuple[prune.Curves, ...]
 
 
-class CrossFittedPrune(cross_fitting.CrossFittedStudy[CrossFittedPruneOptions, PartCurves]):
+class CrossFittedPruneStudy(cross_fitting.CrossFittedStudy[CrossFittedPruneOptions, PartCurves]):
     """Prune heads and evaluate every training example with a model that was fine-tuned without it."""
 
     name, options, partial = "cross-fitted-prune", CrossFittedPruneOptions, PartCurves
@@ -79,7 +79,7 @@ class CrossFittedPrune(cross_fitting.CrossFittedStudy[CrossFittedPruneOptions, P
         return prune.pruning_headline(rows)
 
 
-STUDY = CrossFittedPrune()
+STUDY = CrossFittedPruneStudy()
 
 
 def _pruning(options: CrossFittedPruneOptions, folder: str = "-") -> prune.PruneOptions:

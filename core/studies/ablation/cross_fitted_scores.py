@@ -58,7 +58,7 @@ class CrossFittedPredictions:
     tested: Annotated[tuple[TestedModels, ...], MergedBy("initialisation", "seed")]
 
 
-class CrossFittedScores(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions, CrossFittedPredictions]):
+class CrossFittedScoresStudy(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions, CrossFittedPredictions]):
     """Score every training example with a model fine-tuned on the other folds, for each initialisation and seed."""
 
     name, options, partial = "cross-fitted-scores", CrossFittedScoresOptions, CrossFittedPredictions
@@ -120,7 +120,7 @@ class CrossFittedScores(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions,
         )
 
 
-STUDY = CrossFittedScores()
+STUDY = CrossFittedScoresStudy()
 
 
 def _over_all_rows(task: Task, tested: TestedModels) -> TunedRun:

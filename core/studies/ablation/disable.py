@@ -137,7 +137,7 @@ class Ablations:
         return plain, changed
 
 
-class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
+class DisableStudy(setup.ExampleStudy[DisableOptions, Ablations]):
     """Ablate every head, layer or group in turn, and test the change of the metric."""
 
     name, options, partial = "disable", DisableOptions, Ablations
@@ -200,7 +200,7 @@ class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
         return [ablation_table(rows), ablation_sentence(rows), *beside]
 
 
-STUDY = Disable()
+STUDY = DisableStudy()
 
 
 # ---------------------------------------------------------------- bfloat16 and float16

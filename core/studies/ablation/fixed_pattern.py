@@ -59,7 +59,7 @@ class FixedPatternOptions:
     out: Out = None
 
 
-class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
+class FixedPatternStudy(Study[FixedPatternOptions, TunedRuns]):
     """Fine-tune with heads replaced by fixed attention patterns, compared with unrestricted heads (Raganato et al.)."""
 
     name, options, partial, arguments = "fixed-pattern", FixedPatternOptions, TunedRuns, TrainingUnit
@@ -134,7 +134,7 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         )
 
 
-STUDY = FixedPattern()
+STUDY = FixedPatternStudy()
 
 
 def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":

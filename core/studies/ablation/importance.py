@@ -82,7 +82,7 @@ class Weighed:
     moved: PerExample | None = None
 
 
-class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
+class ImportanceStudy(setup.ExampleStudy[ImportanceOptions, Weighed]):
     """Compute the gradient-based importance of every head in one backward pass (Michel et al.)."""
 
     name, options, partial = "importance", ImportanceOptions, Weighed
@@ -200,4 +200,4 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
         )
 
 
-STUDY = Importance()
+STUDY = ImportanceStudy()

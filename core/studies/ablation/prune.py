@@ -76,7 +76,7 @@ class Curves:
     curves: tuple[Curve, ...]
 
 
-class Prune(Study[PruneOptions, Curves]):
+class PruneStudy(Study[PruneOptions, Curves]):
     """Prune heads one after another by importance, compared with random orders."""
 
     name, options, partial, arguments = "prune", PruneOptions, Curves, NamedUnit
@@ -110,7 +110,7 @@ class Prune(Study[PruneOptions, Curves]):
         return pruning_headline(rows)
 
 
-STUDY = Prune()
+STUDY = PruneStudy()
 
 
 def order_names(options: PruneOptions) -> list[str]:

@@ -275,7 +275,7 @@ class Unmodified(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Component(Result):
+class TargetResult(Result):
     """A head, sublayer, layer or group of heads. Layer and head indices count from 0 and are None for a group."""
 
     name: str
@@ -305,7 +305,7 @@ def _changes(record: Result, metrics: Metrics) -> list[Number]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AblatedTarget(Component):
+class AblatedTarget(TargetResult):
     """The effect of one ablation target on the metrics, with a p-value corrected over all targets.
 
     `flipped` counts changed predictions and `mcnemar` is McNemar's p; both are None for scores. For a head, `value`,
@@ -457,7 +457,7 @@ class SequentialTestSummary(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequentialTestVerdict(Component):
+class SequentialTestVerdict(TargetResult):
     """The verdict of a sequential test on one ablation target, and its mean effect on the loss after clipping."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
@@ -586,7 +586,7 @@ class SeparatorLayer(Changed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patched(Component):
+class Patched(TargetResult):
     """The effect of patching one component: the recovered fraction of the logit difference, with a corrected
     p-value."""
 

@@ -189,7 +189,7 @@ class AblationTarget:
         return frozenset((*self.heads, *self.parts))
 
     def facts(self) -> Row:
-        """Return the fields of a `Component` record that describe this target."""
+        """Return the fields of a `TargetResult` record that describe this target."""
         return vars(self) | {"heads": group_name(self.heads), "parts": group_name(self.parts)}
 
 

@@ -59,7 +59,7 @@ class BudgetOptions(AttendingOptions):
     ] = False
 
 
-class Budget(Attending[BudgetOptions, BudgetSums]):
+class BudgetStudy(Attending[BudgetOptions, BudgetSums]):
     """Measure which share of each head's attention goes to [CLS], [SEP], neighbours, syntax and other words."""
 
     name, options, partial = "budget", BudgetOptions, Pieces[BudgetSums]
@@ -223,4 +223,4 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
         return []
 
 
-STUDY = Budget()
+STUDY = BudgetStudy()

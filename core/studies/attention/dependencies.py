@@ -58,7 +58,7 @@ class DependenciesOptions:
     dtype: str = "float32"
 
 
-class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
+class DependenciesStudy(Study[DependenciesOptions, Pieces[RelationSums]]):
     """Measure how well heads that are chosen on dev predict gold dependencies on test (Clark et al.)."""
 
     name, options, partial, arguments = "dependencies", DependenciesOptions, Pieces[RelationSums], ChunkUnit
@@ -141,7 +141,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         return outstanding(rows, "value")
 
 
-STUDY = Dependencies()
+STUDY = DependenciesStudy()
 
 
 def _relations() -> list[Relation]:

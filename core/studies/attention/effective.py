@@ -36,7 +36,7 @@ class EffectiveOptions(AttendingOptions):
     limit: Limit = 100
 
 
-class Effective(Attending[EffectiveOptions, EffectiveSums]):
+class EffectiveStudy(Attending[EffectiveOptions, EffectiveSums]):
     """Compare raw and effective attention to token types, and correlate the two by input length (Brunner et al.)."""
 
     name, options, partial = "effective", EffectiveOptions, Pieces[EffectiveSums]
@@ -112,7 +112,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         )
 
 
-STUDY = Effective()
+STUDY = EffectiveStudy()
 
 
 def by_length(lengths: Sequence[LengthCorrelation], over: str = "") -> str:

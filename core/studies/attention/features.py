@@ -72,7 +72,7 @@ class FeaturesOptions(AttendingOptions):
     word_types: bool = False
 
 
-class Features(Attending[FeaturesOptions, FeatureSums]):
+class FeaturesStudy(Attending[FeaturesOptions, FeatureSums]):
     """Measure attention to token types (nouns, negation, [CLS] ...) compared with random tokens (Fig. 6)."""
 
     name, options, partial = "features", FeaturesOptions, Pieces[FeatureSums]
@@ -133,7 +133,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         )
 
 
-STUDY = Features()
+STUDY = FeaturesStudy()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:

@@ -59,7 +59,7 @@ NORM_SCORES = (
 )  # fmt: skip
 
 
-class Norms(Attending[NormsOptions, NormSums]):
+class NormsStudy(Attending[NormsOptions, NormSums]):
     """Measure norm-based attention: the weight times the norm of the transformed value (Kobayashi et al. 2020)."""
 
     name, options, partial = "norms", NormsOptions, Pieces[NormSums]
@@ -101,7 +101,7 @@ class Norms(Attending[NormsOptions, NormSums]):
         )
 
 
-STUDY = Norms()
+STUDY = NormsStudy()
 
 
 # ---------------------------------------------------------------- norm-based attention

@@ -53,7 +53,7 @@ class RedundancyOptions(AttendingOptions):
     ] = 0
 
 
-class Redundancy(Attending[RedundancyOptions, PatternSums]):
+class RedundancyStudy(Attending[RedundancyOptions, PatternSums]):
     """Find redundant heads: nearest heads, groups by mean pattern, and stability over tasks and fine-tuning."""
 
     name, options, partial = "redundancy", RedundancyOptions, Pieces[PatternSums]
@@ -96,7 +96,7 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
         )
 
 
-STUDY = Redundancy()
+STUDY = RedundancyStudy()
 
 
 def alike(sums: PatternSums, *, groups: int) -> list[Result]:

@@ -51,7 +51,7 @@ class RelationsOptions(AttendingOptions):
     ] = RELATIONS
 
 
-class Relations(Attending[RelationsOptions, RelationSums]):
+class RelationsStudy(Attending[RelationsOptions, RelationSums]):
     """Measure attention along links between words, compared with words at the same distance (Kovaleva et al., 4.5)."""
 
     name, options, partial = "relations", RelationsOptions, Pieces[RelationSums]
@@ -138,7 +138,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
         )
 
 
-STUDY = Relations()
+STUDY = RelationsStudy()
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":

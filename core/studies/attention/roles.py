@@ -99,7 +99,7 @@ class RolesOptions(AttendingOptions):
     ] = TIMES
 
 
-class Roles(Attending[RolesOptions, RoleSums]):
+class RolesStudy(Attending[RolesOptions, RoleSums]):
     """Test heads for roles such as attending to the previous token, with and without the first token (Pande et al.
     2021)."""
 
@@ -172,7 +172,7 @@ class Roles(Attending[RolesOptions, RoleSums]):
         )
 
 
-STUDY = Roles()
+STUDY = RolesStudy()
 
 
 # ---------------------------------------------------------------- measuring roles

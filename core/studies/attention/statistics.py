@@ -51,7 +51,7 @@ class StatisticsOptions(AttendingOptions):
     ] = 4
 
 
-class Statistics(Attending[StatisticsOptions, StatisticsSums]):
+class StatisticsStudy(Attending[StatisticsOptions, StatisticsSums]):
     """Measure entropy, attention to neighbours and special tokens, distance and row similarity (Clark et al.)."""
 
     name, options, partial = "statistics", StatisticsOptions, Pieces[StatisticsSums]
@@ -99,7 +99,7 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         return Headline(f"On {task}, among the {len(mine)} heads of the model, {counted}.", inputs, "inputs")
 
 
-STUDY = Statistics()
+STUDY = StatisticsStudy()
 
 
 def kinds_of(whole: StatisticEstimate) -> list[str]:

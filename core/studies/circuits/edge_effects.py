@@ -61,7 +61,7 @@ class EdgePartial:
     same: np.ndarray
 
 
-class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
+class EdgeEffectsStudy(Study[EdgeEffectsOptions, EdgePartial]):
     """Patch the connection from one head to another, and measure the change of the logit difference."""
 
     name, options, partial = "edge-effects", EdgeEffectsOptions, EdgePartial
@@ -144,4 +144,4 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         )
 
 
-STUDY = EdgeEffects()
+STUDY = EdgeEffectsStudy()

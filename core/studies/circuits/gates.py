@@ -87,7 +87,7 @@ class GatePartial:
     attending: tuple[int, ...] = ()
 
 
-class Gates(Study[GatesOptions, GatePartial]):
+class GatesStudy(Study[GatesOptions, GatePartial]):
     """Fit a gate on every head to find the heads that help, hinder or do not affect a task."""
 
     name, options, partial, arguments = "gates", GatesOptions, GatePartial, ExampleUnit
@@ -210,7 +210,7 @@ class Gates(Study[GatesOptions, GatePartial]):
         return [[head.columns(*names) for head in GatedHead.among(rows)], *tables_beside(rows, GatedHead)]
 
 
-STUDY = Gates()
+STUDY = GatesStudy()
 
 
 def _heads(count: int, verb: str) -> str:

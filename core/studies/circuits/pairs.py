@@ -92,7 +92,7 @@ class PairPartial:
     attending: tuple[int, ...] = ()
 
 
-class Pairs(Study[PairsOptions, PairPartial]):
+class PairsStudy(Study[PairsOptions, PairPartial]):
     """Ablate heads in pairs to find heads that replace each other and heads that work together."""
 
     name, options, partial, arguments = "pairs", PairsOptions, PairPartial, ExampleUnit
@@ -193,7 +193,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
         return [table, *tables_beside(rows, HeadPair)]
 
 
-STUDY = Pairs()
+STUDY = PairsStudy()
 
 
 def check_operator(operator: str, options: setup.ReferenceOptions) -> None:

@@ -85,7 +85,7 @@ class ShapleyPartial:
     attending: tuple[int, ...] = ()
 
 
-class Shapley(Study[ShapleyOptions, ShapleyPartial]):
+class ShapleyStudy(Study[ShapleyOptions, ShapleyPartial]):
     """Compute the Shapley value of each head, and compare pruning orders."""
 
     name, options, partial, arguments = "shapley", ShapleyOptions, ShapleyPartial, ExampleUnit
@@ -188,7 +188,7 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         return [table, *tables_beside(rows, ShapleyHead, OrderStep)]
 
 
-STUDY = Shapley()
+STUDY = ShapleyStudy()
 
 
 def values_of(

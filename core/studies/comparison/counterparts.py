@@ -117,7 +117,7 @@ class CounterpartsPartial:
     drawn: tuple[Drawn, ...] = ()
 
 
-class Match(Study[CounterpartsOptions, CounterpartsPartial]):
+class CounterpartsStudy(Study[CounterpartsOptions, CounterpartsPartial]):
     """Find the counterpart of each head in another checkpoint, with random weights as the baseline."""
 
     name, options, partial, arguments = "counterparts", CounterpartsOptions, CounterpartsPartial, ChunkUnit
@@ -248,7 +248,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         return [[{"head": head.name} | head.columns(*names) for head in Counterpart.among(rows)]]
 
 
-STUDY = Match()
+STUDY = CounterpartsStudy()
 
 
 def inputs_of(options: CounterpartsOptions) -> list[SourceText]:

@@ -102,7 +102,7 @@ class Stages:
     stages: Annotated[tuple[StageScores, ...], SortedBy("order")]
 
 
-class Development(Study[DevelopmentOptions, Stages]):
+class DevelopmentStudy(Study[DevelopmentOptions, Stages]):
     """Measure heads on training snapshots, and find when each role begins."""
 
     name, options, partial, arguments = "development", DevelopmentOptions, Stages, NamedUnit
@@ -161,7 +161,7 @@ class Development(Study[DevelopmentOptions, Stages]):
         return [[order.as_row() for order in RoleBeginnings.among(rows)]]
 
 
-STUDY = Development()
+STUDY = DevelopmentStudy()
 
 
 def _snapshot(name: str, dtype: str) -> "models.checkpoint.Checkpoint":

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ...capture.contributions import HeadInputs, take_head_inputs
-from ...capture.contributors import Component
+from ...capture.contributors import Contributor
 from ...errors import InputError, check_choice
 from ...models.checkpoint import Checkpoint
 from ...models.encoding import Encoding
@@ -119,11 +119,11 @@ class LayerScores:
                 )
 
 
-def _of_group(states: Tensor, components: Sequence[Component], group: str) -> Tensor:
+def _of_group(states: Tensor, components: Sequence[Contributor], group: str) -> Tensor:
     return states[[number for number, component in enumerate(components) if component.group == group]].sum(0)
 
 
-def in_words(component: Component, encoding: Encoding, position: int) -> str:
+def in_words(component: Contributor, encoding: Encoding, position: int) -> str:
     """Describe a contribution at a position as text, such as "position 5" or "L1H4's output on 'cat'"."""
     token = encoding.tokens[position]
     match component.kind:

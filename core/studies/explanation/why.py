@@ -18,7 +18,7 @@ import scipy  # its parts load when they are used
 from jaxtyping import Float
 
 from ... import capture, models, scoring, studies
-from ...capture.contributors import Component
+from ...capture.contributors import Contributor
 from ...errors import InputError
 from ...interval import finite
 from ...models.encoding import Encoding
@@ -215,7 +215,7 @@ class WhyPartial:
     pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
 
-class Why(Study[WhyOptions, WhyPartial]):
+class WhyStudy(Study[WhyOptions, WhyPartial]):
     """Decompose attention scores into contributions of positions, words, earlier heads and MLPs."""
 
     name, options, partial, arguments = "why", WhyOptions, WhyPartial, ChunkUnit
@@ -331,7 +331,7 @@ class Why(Study[WhyOptions, WhyPartial]):
         ]
 
 
-STUDY = Why()
+STUDY = WhyStudy()
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
@@ -459,7 +459,7 @@ class _Means:
     """
 
     def __init__(self) -> None:
-        self.sums: "dict[tuple[int, str, str, Component], Tensor]" = {}
+        self.sums: "dict[tuple[int, str, str, Contributor], Tensor]" = {}
         self.counts: dict[int, int] = {}
         self.has_positions = False
 
@@ -476,18 +476,18 @@ class _Means:
                 self._add(inputs.layer, side, "projected", components, projected)
                 self._add(inputs.layer, side, "before", norm.components, norm.parts.sum((1, 2)))
 
-    def _add(self, layer: int, side: str, which: str, components: Sequence[Component], sums: "Tensor") -> None:
+    def _add(self, layer: int, side: str, which: str, components: Sequence[Contributor], sums: "Tensor") -> None:
         for component, value in zip(components, sums, strict=True):
             key = (layer, side, which, component)
             self.sums[key] = self.sums[key] + value if key in self.sums else value
 
-    def mean(self, layer: int, side: str, which: str, component: Component) -> "Tensor":
+    def mean(self, layer: int, side: str, which: str, component: Contributor) -> "Tensor":
         return self.sums[layer, side, which, component] / self.counts[layer]
 
 
 def _sides(
     inputs: "HeadInputs",
-) -> "list[tuple[str, tuple[Component, ...], Tensor, FrozenNorm | None]]":
+) -> "list[tuple[str, tuple[Contributor, ...], Tensor, FrozenNorm | None]]":
     return [
         ("query", inputs.query_components, inputs.query, inputs.query_norm),
         ("key", inputs.key_components, inputs.key, inputs.key_norm),
@@ -533,7 +533,7 @@ class _RemovalSums:
         return torch.softmax(scores.masked_fill(~inputs.visible, -torch.inf), -1)
 
     def _rescaled(
-        self, inputs: "HeadInputs", side: str, component: Component, rest: "Tensor", norm: "FrozenNorm"
+        self, inputs: "HeadInputs", side: str, component: Contributor, rest: "Tensor", norm: "FrozenNorm"
     ) -> "Tensor":
         """Return the projected norm of all other contributions plus the mean of this contribution before the norm."""
         states, components = getattr(inputs, side), getattr(inputs, f"{side}_components")
@@ -571,7 +571,7 @@ def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
     counts = [inputs.weights if weighting == "attention" else None for weighting in scoring.score_parts.WEIGHTINGS]
     every = [scoring.score_parts.centred_scores(inputs.scores, inputs.visible, weights) for weights in counts]
     pairs = scoring.score_parts.covariances(inputs.query, inputs.key, every, scaling=inputs.scaling)
-    place = () if inputs.bias is None else (Component("position"),)  # a bias of the scores depends on both positions
+    place = () if inputs.bias is None else (Contributor("position"),)  # a bias of the scores depends on both positions
     collected = _collected((*inputs.query_components, *place), (*inputs.key_components, *place))
     shares = []
     for weighting, centred, terms in zip(scoring.score_parts.WEIGHTINGS, every, pairs, strict=True):
@@ -602,7 +602,7 @@ class _Collected:
 
 
 @lru_cache(maxsize=64)
-def _collected(query: tuple[Component, ...], key: tuple[Component, ...]) -> _Collected:
+def _collected(query: tuple[Contributor, ...], key: tuple[Contributor, ...]) -> _Collected:
     """Return the parts of scores: pairs of groups, then groups, heads and kinds of contributions of a side."""
     groups = [list(dict.fromkeys(component.group for component in side)) for side in (query, key)]
     pairs = [PartName("pair", first, second) for first in groups[0] for second in groups[1]]
@@ -618,7 +618,7 @@ def _collected(query: tuple[Component, ...], key: tuple[Component, ...]) -> _Col
     )
 
 
-def _of_side(component: Component, side: str) -> dict[PartName, float]:
+def _of_side(component: Contributor, side: str) -> dict[PartName, float]:
     """Return the parts of one side to which a contribution belongs, with its weight in each part."""
 
     def named(level: str, name: str) -> PartName:

@@ -29,7 +29,7 @@ from ...frames.records import (
     word_spans,
     words,
 )
-from ...frames.rows import BUNDLED_SENTENCES, parse_rows, read_rows
+from ...frames.rows import BUNDLED_SENTENCES, parse_sentences, read_sentences
 from ...map_sums import MapSums, Needs, Reducer, keys_as_values
 from ...scoring.few_inputs import FEWEST
 from ...scoring.links import (
@@ -253,7 +253,7 @@ class Scores:
     draws: tuple[Draws, ...]
 
 
-class FrameHeads(Study[FrameHeadsOptions, Scores]):
+class FrameHeadsStudy(Study[FrameHeadsOptions, Scores]):
     """Test which heads attend along frame-semantic links, against four null models (section 4.2, Fig. 3)."""
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, ExampleUnit
@@ -414,15 +414,15 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         return [f"The study skipped {line.where}: {line.why}" for line in map(SkippedLine.of, skipped)]
 
 
-STUDY = FrameHeads()
+STUDY = FrameHeadsStudy()
 
 
 def read(options: FrameHeadsOptions) -> FrameReading:
     """Read annotated sentences from JSON lines in the options, from a file, or from the bundled file."""
     if options.rows:
-        return parse_rows(options.rows)
+        return parse_sentences(options.rows)
     file = config.inside(options.sentences or BUNDLED_SENTENCES)
-    return read_list(file) if file.suffix == ".json" else read_rows(file)
+    return read_list(file) if file.suffix == ".json" else read_sentences(file)
 
 
 def rules_of(options: FrameHeadsOptions) -> Filter:

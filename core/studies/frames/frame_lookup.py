@@ -13,7 +13,7 @@ from ...attention import AttentionMaps, Head
 from ...errors import InputError
 from ...frames.lexicon import Lexicon, lemmas
 from ...frames.records import AnnotatedSentence, Span, Spans, check_apart
-from ...frames.rows import BUNDLED_SENTENCES, read_rows
+from ...frames.rows import BUNDLED_SENTENCES, read_sentences
 from ...scoring.links import Links, links_in_pieces, pairs_of, positions, relation_score, shifted, without_key
 from ...tasks.features import TaggedSentence, TaggedWord
 
@@ -142,7 +142,7 @@ def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
     """Create a distance baseline from the attention maps of a checkpoint on the bundled sentences."""
-    encodings = [checkpoint.encode(row.text) for row in read_rows(BUNDLED_SENTENCES).sentences]
+    encodings = [checkpoint.encode(row.text) for row in read_sentences(BUNDLED_SENTENCES).sentences]
     maps = [capture.running.capture(checkpoint, encoding) for encoding in encodings]
     return DistanceNull(tuple((own.weights, tuple(e.ordinary)) for own, e in zip(maps, encodings, strict=True)))
 

@@ -14,7 +14,7 @@ from ...config import settings
 from ...errors import InputError
 from ...frames.records import Skipped
 from ...frames.release import Release, open_release
-from ...frames.rows import write_rows
+from ...frames.rows import write_sentences
 from ...store import frames
 from ...store.database import Database
 from ...store.rows import Row
@@ -64,7 +64,7 @@ class Slices:
     slices: tuple[Indexed, ...]
 
 
-class IndexFrames(Study[IndexFramesOptions, Slices]):
+class IndexFramesStudy(Study[IndexFramesOptions, Slices]):
     """Index a FrameNet release, so that it can be searched by frame, lexical unit and element."""
 
     name, options, partial, arguments = "index-frames", IndexFramesOptions, Slices, ChunkUnit
@@ -94,7 +94,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
             readings = [release.exemplars(one) for one in release.lexical_units[some.start : some.stop]]
         else:
             readings = [release.full_text(document) for document in release.documents[some.start : some.stop]]
-        lines = "".join(write_rows(reading.sentences) for reading in readings)
+        lines = "".join(write_sentences(reading.sentences) for reading in readings)
         indexed = Indexed(
             release.name,
             str(release.folder),
@@ -142,7 +142,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         return [f"The study skipped {line.where}: {line.why}" for line in skipped[:NAMED_LINES]]
 
 
-STUDY = IndexFrames()
+STUDY = IndexFramesStudy()
 
 
 def _release(options: IndexFramesOptions) -> Release:

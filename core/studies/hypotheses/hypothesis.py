@@ -20,8 +20,7 @@ from ... import config, models, studies
 from ...capture.components import edge_name
 from ...errors import InputError
 from ...frames.records import AnnotatedSentence
-from ...frames.rows import read_rows as frame_rows
-from ...frames.rows import write_rows
+from ...frames.rows import read_sentences, write_sentences
 from ...scoring.corrections import ALPHA, holm
 from ...store.database import Database
 from ...store.hypotheses import add_event, batches, hypotheses
@@ -94,14 +93,14 @@ class RowChoice:
 
     def frames(self) -> str:
         """Return the selected sentences with their frames as JSON lines."""
-        return write_rows(self._sentences())
+        return write_sentences(self._sentences())
 
     def _sentences(self) -> list[AnnotatedSentence]:
         if self.split not in ("dev", "train"):
             raise InputError(
                 f'The split of sentences with frames must be dev or train; got "{self.split[:40]}". Choose one of them.'
             )
-        found = list(frame_rows(FRAME_SENTENCES).sentences[self.split == "train" :: 2])
+        found = list(read_sentences(FRAME_SENTENCES).sentences[self.split == "train" :: 2])
         if self.limit is not None and self.limit < len(found):
             drawn = np.random.default_rng(self.seed).choice(len(found), self.limit, replace=False)
             found = [found[k] for k in sorted(drawn.tolist())]

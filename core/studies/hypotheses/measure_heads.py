@@ -77,7 +77,7 @@ class MeasuredStudy(Result):
     provenance: Mapping[str, Any] = stated(None)
 
 
-class MeasureHeads(JointJob[MeasureHeadsOptions]):
+class MeasureHeadsStudy(JointJob[MeasureHeadsOptions]):
     """Run several studies of the heads of a checkpoint as one job. Each study is stored as its own run."""
 
     name, options = "measure-heads", MeasureHeadsOptions
@@ -161,7 +161,7 @@ class MeasureHeads(JointJob[MeasureHeadsOptions]):
                 keep_as_run(db, one.does, one.options, result.provenance, result.kept)
 
 
-STUDY = MeasureHeads()
+STUDY = MeasureHeadsStudy()
 
 
 def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:

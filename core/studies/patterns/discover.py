@@ -80,7 +80,7 @@ class _Maps:
     by: str
 
 
-class Discover(Study[DiscoverOptions, Discovered]):
+class DiscoverStudy(Study[DiscoverOptions, Discovered]):
     """Cluster attention maps without labels, test their stability, and compare them with pattern classes."""
 
     name, options, partial, arguments = "discover", DiscoverOptions, Discovered, NamedUnit
@@ -171,7 +171,7 @@ class Discover(Study[DiscoverOptions, Discovered]):
         return [[one.as_row() for one in kind.among(rows)] for kind in (DiscoveredPatterns, PatternCluster)]
 
 
-STUDY = Discover()
+STUDY = DiscoverStudy()
 
 
 def _drawn(checkpoint: Any, options: DiscoverOptions) -> _Maps:

@@ -77,7 +77,7 @@ class MapBatch:
     maps: tuple[DrawnMap, ...]
 
 
-class DrawMaps(Study[DrawMapsOptions, MapBatch]):
+class DrawMapsStudy(Study[DrawMapsOptions, MapBatch]):
     """Draw attention maps to label."""
 
     name, options, partial, arguments = "draw-maps", DrawMapsOptions, MapBatch, ExampleUnit
@@ -124,7 +124,7 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
             labels.store_maps(db, [drawn_map.row() for drawn_map in part.maps])
 
 
-STUDY = DrawMaps()
+STUDY = DrawMapsStudy()
 
 
 @dataclass(frozen=True)

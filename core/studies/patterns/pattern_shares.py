@@ -82,7 +82,7 @@ class Counts:
     pieces: Annotated[tuple[ClassifiedChunk, ...], MergedBy("checkpoint")]
 
 
-class PatternShares(Study[PatternSharesOptions, Counts]):
+class PatternSharesStudy(Study[PatternSharesOptions, Counts]):
     """Measure how frequent each attention pattern is, also corrected for errors of the classifier (Fig. 2)."""
 
     name, options, partial, arguments = "pattern-shares", PatternSharesOptions, Counts, ChunkUnit
@@ -279,7 +279,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         )
 
 
-STUDY = PatternShares()
+STUDY = PatternSharesStudy()
 
 
 def _rows(options: PatternSharesOptions) -> list[TaskRow]:

@@ -158,7 +158,7 @@ class Trained:
     finals: tuple[Final, ...] = ()
 
 
-class TrainPatterns(Study[TrainPatternsOptions, Trained]):
+class TrainPatternsStudy(Study[TrainPatternsOptions, Trained]):
     """Train a pattern classifier on labelled attention maps. Its macro F1 is measured on held-out inputs."""
 
     name, options, partial, arguments = "train-patterns", TrainPatternsOptions, Trained, TrainingUnit
@@ -323,7 +323,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         )
 
 
-STUDY = TrainPatterns()
+STUDY = TrainPatternsStudy()
 
 
 @lru_cache(maxsize=1)

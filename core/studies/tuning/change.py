@@ -85,7 +85,7 @@ CHANGE_SCORES = (
 )  # fmt: skip
 
 
-class Change(Study[ChangeOptions, ChangePartial]):
+class ChangeStudy(Study[ChangeOptions, ChangePartial]):
     """Compare the maps of each head before and after fine-tuning (Kovaleva et al. 2019, Fig. 5)."""
 
     name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChunkUnit
@@ -194,7 +194,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
         )
 
 
-STUDY = Change()
+STUDY = ChangeStudy()
 
 
 def task_tuned_on(checkpoint: str) -> str:

@@ -79,7 +79,7 @@ class TunedRuns:
     runs: tuple[TunedRun, ...]
 
 
-class Finetune(Study[FinetuneOptions, TunedRuns]):
+class FinetuneStudy(Study[FinetuneOptions, TunedRuns]):
     """Fine-tune on tasks from several initialisations and seeds, and report the scores of Table 1."""
 
     name, options, partial, arguments = "finetune", FinetuneOptions, TunedRuns, TrainingUnit
@@ -182,7 +182,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         )
 
 
-STUDY = Finetune()
+STUDY = FinetuneStudy()
 
 
 def _words(task: str, split: str, data: str | None, limit: int | None) -> int:

@@ -15,7 +15,7 @@ from core.atlas.head import classes
 from core.attention import all_heads
 from core.store import runs
 from core.studies.attention.records import PlaceScore
-from core.studies.imports import read_rows
+from core.studies.imports import result_rows
 from core.studies.lookup import label_of
 from pages.parts.maps.maps_grid import drawing_component
 from pages.parts.reports.stored_runs import present_runs
@@ -157,7 +157,7 @@ def _stored(name: str, task: str | None) -> list[PlaceScore]:
     db = resources.database()
     runs_with_places = set(runs.head_scores(db, statistic="place", study="statistics").run)
     for run in [stored.run for stored in present_runs("statistics") if stored.run in runs_with_places]:
-        places = [score for score in PlaceScore.among(read_rows(db, run)) if score.statistic == "place"]
+        places = [score for score in PlaceScore.among(result_rows(db, run)) if score.statistic == "place"]
         task_places = [score for score in places if score.checkpoint == name and score.task == task]
         if task_places:
             return task_places

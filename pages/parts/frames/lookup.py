@@ -16,7 +16,7 @@ from core.errors import AtlasError
 from core.frames.lexicon import Lexicon, Proposal, Roles, bundled_lexicon, head_of, propose_elements, release_lexicon
 from core.frames.records import AnnotatedSentence, Element, Span, Spans
 from core.frames.release import open_release
-from core.frames.rows import write_rows
+from core.frames.rows import write_sentences
 from core.studies.frames.frame_lookup import (
     LinkReading,
     distance_null,
@@ -337,7 +337,7 @@ def offer_examples() -> None:
 def _offer_annotation(marked: Marked) -> None:
     """Offer the marked sentence as a line in this program's format."""
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
-    st.download_button("Annotation (JSONL)", write_rows([sentence]), file_name="frames.jsonl", on_click="ignore",
+    st.download_button("Annotation (JSONL)", write_sentences([sentence]), file_name="frames.jsonl", on_click="ignore",
                        icon=
                            ":material/download:", help="Saves this sentence as one line of JSON, which the mode "
                                                        "“A set of sentences” can read.")  # fmt: skip

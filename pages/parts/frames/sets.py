@@ -8,12 +8,12 @@ import streamlit as st
 from core import config
 from core.attention import Head
 from core.frames.papers import parse_list
-from core.frames.rows import parse_rows, write_rows
+from core.frames.rows import parse_sentences, write_sentences
 from core.jobs import api
 from core.reading import decoded, lines_of
 from core.scoring.few_inputs import FEWEST
 from core.studies.frames.records import FrameHead, FrameSentence, FrameSummary
-from core.studies.imports import read_rows
+from core.studies.imports import result_rows
 from pages.parts.charts.curves import dots_and_controls
 from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import head_picture
@@ -122,14 +122,14 @@ def _as_rows(name: str, content: bytes) -> str | None:
     """Return the lines of an upload in this program's format; other formats are refused with a message."""
     with clear_errors():
         text = decoded(content, name)
-        reading = parse_list(text, name) if name.endswith(".json") else parse_rows(text, source=name)
+        reading = parse_list(text, name) if name.endswith(".json") else parse_sentences(text, source=name)
         for remark in (*reading.skipped, *reading.notes)[:10]:
             st.caption(f"{plain(remark.where)}: {plain(remark.why)}")
         st.caption(
             f"The file has {counted(len(reading.sentences), 'sentences')}. {counted(len(reading.skipped), 'rows')} "
             "could not be read and were skipped."
         )
-        return write_rows(reading.sentences)
+        return write_sentences(reading.sentences)
     return None
 
 
@@ -208,7 +208,7 @@ def show_runs() -> None:
     st.session_state["_frame_runs_newest"] = default
     chosen = url.pick_many(st.multiselect, "Results", labels, key="frame_runs", default=default, max_selections=2,
                              help="Choose one result to show it, or two results to compare them.")  # fmt: skip
-    rows_of = {run: read_rows(db, run) for run in chosen}
+    rows_of = {run: result_rows(db, run) for run in chosen}
     most = max((head.value or 0.0 for rows in rows_of.values() for head in FrameHead.among(rows)), default=1.0)
     for column, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
         key = f"frames_{run[:8]}"

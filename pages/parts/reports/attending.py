@@ -17,7 +17,7 @@ from core.store.rows import Row
 from core.studies.attention.inputs import AttendingOptions, Text, pair_of
 from core.studies.attention.records import AlikeHead, Score
 from core.studies.contract import declared, identity
-from core.studies.imports import read_rows
+from core.studies.imports import result_rows
 from core.studies.lookup import find_study
 from core.tasks.glue import TASKS, sampled
 from core.tasks.tables import read_given, read_pasted
@@ -211,7 +211,7 @@ def _of_run(stored: StoredRun, kind: type[S]) -> ShownScores[S]:
 @st.cache_resource(show_spinner=False, max_entries=8, hash_funcs={type: lambda kind: kind.__name__})
 def _read(run: str, holder: str, kind: type[S]) -> tuple[list[Row], list[S]]:
     """Return the rows of a stored run and their records, cached because they do not change."""
-    rows = read_rows(resources.database(), run)
+    rows = result_rows(resources.database(), run)
     rows = rows_second_less_first(rows)
     return rows, kind.among(rows)
 

@@ -17,7 +17,7 @@ from core.store.findings import Finding
 from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.headline import Headline
-from core.studies.imports import read_rows
+from core.studies.imports import result_rows
 from core.tasks.glue import sampled
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture
@@ -180,7 +180,7 @@ def offer_files(run: str, *, key: str) -> None:
     """Show one download button for each format of a result. A file is created when its button is pressed."""
 
     def rows() -> list[Row]:
-        return read_rows(resources.database(), run)
+        return result_rows(resources.database(), run)
 
     downloads: list[tuple[str, Any]] = [("csv", lambda: csv_text(pd.DataFrame(rows())))]
     if stored_runs.has_picture(run):

@@ -14,7 +14,7 @@ from core.store import runs
 from core.store.rows import Row, from_json
 from core.studies.attention.records import Score
 from core.studies.headline import Headline
-from core.studies.imports import read_rows
+from core.studies.imports import result_rows
 from core.studies.lookup import find_study
 from core.studies.records import Result, record_of
 from core.studies.stored_runs import RunRecord, Standing, standing
@@ -67,7 +67,7 @@ class StoredRun(RunRecord):
     @cached_property
     def result_rows(self) -> list[Row]:
         """Return its rows, without unreadable ones, which the page reports."""
-        return read_rows(resources.database(), self.run)
+        return result_rows(resources.database(), self.run)
 
     def among(self, kind: type[K]) -> list[K]:
         """Return its rows of one kind. Raises StoreError if a column is missing."""
