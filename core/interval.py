@@ -10,6 +10,16 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+def or_nan(value: float | None) -> float:
+    """Return the value, or NaN if it is None."""
+    return math.nan if value is None else value
+
+
+def in_points(share: float | None) -> float | None:
+    """Return a share times 100, or None if it is None."""
+    return None if share is None else 100 * share
+
+
 @dataclass(frozen=True)
 class Interval:
     """A number with the bounds of its 95 % confidence interval. Each of the three is None if it is undefined.

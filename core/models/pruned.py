@@ -11,6 +11,7 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import Tensor
 
+from ..attention import Head
 from ..errors import CheckpointError
 
 KEY = "atlas_pruned_heads"  # in config.json: ["L1H2", ...]
@@ -63,7 +64,7 @@ def restored(files: list[Path], config: Any, cut: dict[int, list[int]], name: st
         )
     if getattr(config, "num_hidden_groups", None) == 1:  # ALBERT: all layers have the same weights
         cut = dict.fromkeys(range(int(config.num_hidden_layers)), cut[0])
-    names = [f"L{layer + 1}H{head + 1}" for layer, gone in sorted(cut.items()) for head in gone]
+    names = [str(Head(layer, head)) for layer, gone in sorted(cut.items()) for head in gone]
     setattr(config, KEY, [*(getattr(config, KEY, None) or []), *names])
     delattr(config, _CUT)
     return weights

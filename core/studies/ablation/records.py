@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...interval import Estimate
+from ...interval import Estimate, or_nan
 from ...scoring import effects
 from ...scoring.effects import FEW_FLIPS, rows_for_flips
 from ...scoring.registry import KOVALEVA, HeadScore
@@ -356,7 +356,7 @@ class SplitHalf(Result):
     @property
     def gain(self) -> Estimate:
         """Return the gain of the best ablation target on the held-out half of the examples; NaN if not measured."""
-        return Estimate(float("nan") if self.held_out is None else self.held_out, self.low, self.high)
+        return Estimate(or_nan(self.held_out), self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from ... import capture, config, studies
 from ...attention import Head
 from ...errors import InputError
-from ...interval import Estimate, finite
+from ...interval import Estimate, finite, or_nan
 from ...scoring import effects
 from ...scoring.corrections import CONFIDENCE, holm_adjusted
 from ...store.rows import Row
@@ -179,7 +179,7 @@ class _Table:
         self.task = task_of(options.task)
         self.metric = metrics_of(self.task)[0]
         scores = [run.tuned.score.of_metric(self.metric) for run in runs]
-        self.scores = np.array([np.nan if score is None else score for score in scores])
+        self.scores = np.array([or_nan(score) for score in scores])
         halves = np.stack([run.importance for run in runs])
         self.layers, self.heads = halves.shape[-2:]
         self.top = min(options.top, self.layers * self.heads)

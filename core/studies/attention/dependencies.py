@@ -16,6 +16,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture, scoring, studies
+from ...interval import or_nan
 from ...scoring.corrections import q_values
 from ...scoring.definitions import DIRECTIONS
 from ...scoring.intervals import StatisticEstimate
@@ -111,7 +112,7 @@ class DependenciesStudy(Study[DependenciesOptions, Pieces[RelationSums]]):
                 ways.append(beyond_kinds(best, on_test))
             best = max(ways, key=lambda score: (score.dev or 0) * (score.dev_n or 0))
             scores += [replace(score, chosen=score is best) for score in ways]
-        q = q_values(np.array([[np.nan if score.p is None else score.p for score in scores]]))[0]
+        q = q_values(np.array([[or_nan(score.p) for score in scores]]))[0]
         return [
             score if np.isnan(value) else replace(score, q=float(value)) for score, value in zip(scores, q, strict=True)
         ]

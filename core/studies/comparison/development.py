@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from ... import config, models, patterns, scoring, studies
 from ...errors import CheckpointError, InputError, check_choice
-from ...interval import finite
+from ...interval import finite, or_nan
 from ...models.present import bundled_names
 from ...scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
 from ...store.rows import Row
@@ -254,7 +254,7 @@ def _grid(points: Sequence[CurvePoint], end: str, snapshots: int) -> np.ndarray:
     for point in points:
         number = getattr(point, end)
         number = point.value if number is None else number
-        grid[orders[point.order], point.layer, point.head] = np.nan if number is None else number
+        grid[orders[point.order], point.layer, point.head] = or_nan(number)
     return grid
 
 

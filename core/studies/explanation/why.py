@@ -18,6 +18,7 @@ import scipy  # its parts load when they are used
 from jaxtyping import Float
 
 from ... import capture, models, scoring, studies
+from ...attention import Head
 from ...capture.contributors import Contributor
 from ...errors import InputError
 from ...interval import finite
@@ -299,7 +300,7 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
         return Headline(
             (
                 f"The main sources of attention scores in the {len(by_head)} heads are {counted}. The largest "
-                f"share is that of {largest.feature} in head L{largest.layer + 1}H{largest.head + 1}: "
+                f"share is that of {largest.feature} in head {Head(largest.layer, largest.head)}: "
                 f"{largest.value:.2f}.{_said_of_removal(rows)}"
             ),
             largest.n,
@@ -313,7 +314,7 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
                 by_head.setdefault((share.checkpoint, share.task, share.layer, share.head), []).append(share)
         names = ("task", "query_part", "key_part", "share", "low", "high", "null", "n")
         table = [
-            {"head": f"L{share.layer + 1}H{share.head + 1}"} | share.columns(*names)
+            {"head": str(Head(share.layer, share.head))} | share.columns(*names)
             for shares in by_head.values()
             for share in sorted(shares, key=lambda share: -share.share)[:SHOWN_PAIRS]
         ]

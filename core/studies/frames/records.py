@@ -1,11 +1,10 @@
 """Result records of `frame-heads` and `index-frames`."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...interval import Estimate
+from ...interval import Estimate, or_nan
 from ..attention.records import Score
 from ..records import Result, stated
 
@@ -97,7 +96,7 @@ class FrameHead(Score):
 
     @property
     def estimate(self) -> Estimate:
-        return Estimate(math.nan if self.value is None else self.value, self.low, self.high, "weight")
+        return Estimate(or_nan(self.value), self.low, self.high, "weight")
 
 
 @dataclass(frozen=True, kw_only=True)

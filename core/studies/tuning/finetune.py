@@ -19,6 +19,7 @@ import pydantic.dataclasses
 
 from ... import capture, config, models, studies, tuning
 from ...errors import InputError
+from ...interval import or_nan
 from ...scoring.intervals import not_above_constant, not_above_zero
 from ...store.rows import Row, plain
 from ...tasks.glue import HUB, Task, TaskRow, fingerprint, must_have_labels, read_rows, task_of
@@ -412,7 +413,7 @@ def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
 
 def scores_of(figures: Mapping[str, float | None]) -> dict[str, Any]:
     """Convert metrics by name to fields of a score record, in which undefined metrics are NaN."""
-    return {name: math.nan if value is None else value for name, value in plain(figures).items()}
+    return {name: or_nan(value) for name, value in plain(figures).items()}
 
 
 # ---------------------------------------------------------------- comparison with a constant prediction

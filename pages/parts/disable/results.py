@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.interval import Estimate
+from core.interval import Estimate, in_points, or_nan
 from core.store.runs import head_scores
 from core.studies.ablation.records import AblatedTarget, PruneStep, SplitHalf, Unmodified, shared_effects, too_few_flips
 from core.studies.ablation.setup import WHOLE
@@ -99,11 +99,6 @@ def _metric_of(row: AblatedTarget | Unmodified, name: str) -> Metric:
     return row.metrics.of(name) or Metric(name)
 
 
-def _points(share: float | None) -> float | None:
-    """Return a share times 100, or None."""
-    return None if share is None else 100 * share
-
-
 def _change(variant: AblatedTarget, metric: str) -> Estimate | None:
     return _metric_of(variant, metric).change
 
@@ -111,8 +106,8 @@ def _change(variant: AblatedTarget, metric: str) -> Estimate | None:
 def _split_halves(first: str, halves: Sequence[SplitHalf]) -> None:
     """Show the gain of the best ablation on examples that did not select it. `first` is the selecting metric."""
     for half in halves[:1]:
-        gain, held_out, low, high, share_of_splits = _numbers(
-            half.chosen, half.held_out, half.low, half.high, half.same
+        gain, held_out, low, high, share_of_splits = map(
+            or_nan, (half.chosen, half.held_out, half.low, half.high, half.same)
         )
         st.markdown(
             f"On one half of the examples, the best ablation increases {plain(first)} by **{100 * gain:+.1f}** "
@@ -124,11 +119,7 @@ def _split_halves(first: str, halves: Sequence[SplitHalf]) -> None:
 
 def _value(row: AblatedTarget | Unmodified, metric: str) -> float:
     """Return the value of the metric; NaN if undefined."""
-    return _numbers(_metric_of(row, metric).value)[0]
-
-
-def _numbers(*values: float | None) -> list[float]:
-    return [float("nan") if value is None else value for value in values]
+    return or_nan(_metric_of(row, metric).value)
 
 
 def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> None:
@@ -158,7 +149,7 @@ def _picture(variants: Sequence[AblatedTarget], metric: str, title: str) -> Any:
         {
             "layer": variant.layer,
             "head": variant.head,
-            "change": None if change is None else 100 * change.value,
+            "change": in_points(change.value) if change else None,
             "flipped": variant.flipped,
             "p": variant.p,
             metric: _metric_of(variant, metric).value,
@@ -178,7 +169,7 @@ def _picture(variants: Sequence[AblatedTarget], metric: str, title: str) -> Any:
 
 def variant_sentence(variant: AblatedTarget, metric: str) -> str:
     change = _change(variant, metric) or Estimate(float("nan"))
-    low, high = _numbers(change.low, change.high)
+    low, high = or_nan(change.low), or_nan(change.high)
     flips = f", {variant.flipped} predictions change" if variant.flipped is not None else ""
     ends = f"95 % CI of this ablation alone: {100 * low:+.1f} to {100 * high:+.1f}"
     claim = f"corrected p {variant.p:.3f}{flips}"
@@ -204,7 +195,7 @@ def _few(variants: Sequence[AblatedTarget]) -> None:
 def _score(variant: AblatedTarget, baseline: Unmodified, metric: str) -> dict[str, Any]:
     """Return the score of one target, times 100, with its interval around the unmodified model."""
     change = _shown(variant, _change(variant, metric))
-    low, high = (100 * (_value(baseline, metric) + end) for end in _numbers(change.low, change.high))
+    low, high = (100 * (_value(baseline, metric) + end) for end in (or_nan(change.low), or_nan(change.high)))
     return {"name": variant.name, "score": 100 * _value(variant, metric), "low": low, "high": high,
             "flipped": variant.flipped, "p": variant.p}  # fmt: skip
 
@@ -236,7 +227,7 @@ def _duplicates(variants: list[AblatedTarget], metric: str) -> None:
         }
         lines += [
             {"group": variant.name, "disabled": way, "heads": variant.heads, "change": 100 * estimate.value,
-             "low": None if few else _points(estimate.low), "high": None if few else _points(estimate.high)}
+             "low": None if few else in_points(estimate.low), "high": None if few else in_points(estimate.high)}
             for way, estimate in ways.items() if estimate is not None
         ]  # fmt: skip
         beyond = cost.beyond_apart
@@ -344,10 +335,10 @@ def _everywhere(heads: list[Head]) -> None:
             "checkpoint": score.checkpoint,
             "metric": score.feature,
             "operator": str(score.statistic).removesuffix(" heads"),
-            "change, points": _points(score.value),
+            "change, points": in_points(score.value),
             "p corrected": score.p,
-            "95% from": _points(score.low),
-            "95% to": _points(score.high),
+            "95% from": in_points(score.low),
+            "95% to": in_points(score.high),
         }
         for score in scores
     ]
@@ -387,5 +378,5 @@ def draw_curves(steps: Sequence[PruneStep]) -> None:
 
 
 def _in_percent(step: PruneStep) -> dict[str, float | str | None]:
-    score, low, high = (None if value is None else 100 * value for value in (step.score, step.low, step.high))
+    score, low, high = map(in_points, (step.score, step.low, step.high))
     return {"percent": 100 * step.share, "score": score, "low": low, "high": high, "order": step.order}

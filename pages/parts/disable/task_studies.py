@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import capture
-from core.interval import Estimate
+from core.interval import Estimate, or_nan
 from core.store.rows import Row
 from core.studies.ablation import knockout, patch, perturb, separators, sinks
 from core.studies.ablation.knockout import WORD_LINKS
@@ -97,12 +97,12 @@ def _perturbed(rows: list[Row]) -> int:
             tooltip=["n"],
         )
         st.altair_chart(chart)
-    sentence = f"Full input: {first.name} {_number(first.value):.3f}"
+    sentence = f"Full input: {first.name} {or_nan(first.value):.3f}"
     if baseline.constant is not None:
         sentence += f"; constant prediction of the most frequent label: {baseline.constant:.3f}"
     for row in body:
         if row.kind == "partial input":
-            sentence += f"; {row.name}: {_number(_metric(row, first.name).value):.3f}"
+            sentence += f"; {row.name}: {or_nan(_metric(row, first.name).value):.3f}"
     st.markdown(plain(sentence + "."))
     _table([
         {"name": row.name, "n": row.n, "of": row.of_rows, "changed_rate": row.changed_rate,
@@ -290,10 +290,6 @@ def _changes(row: Changed, name: str) -> dict[str, float | None]:
     if too_few_flips(row.flipped, row.n):
         change = Estimate(change.value)  # its interval would be a bound, several times too wide
     return {name: metric.value, f"{name}_change": change.value, f"{name}_low": change.low, f"{name}_high": change.high}
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else value
 
 
 def _table(lines: Sequence[Mapping[str, Any]], only: list[str] | None = None) -> None:

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.attention import Head
 from core.errors import InputError
 from core.labelling.assignment_service import retire
 from core.patterns import agreement
@@ -192,7 +193,7 @@ def retire_one(db: Database, standing: pd.DataFrame, maps: list[str]) -> None:
     if rows.empty or not db.person.may("admin"):
         return
     event_labels = {
-        row.event: f"{row.annotator}: {row.label}, L{row.layer + 1}H{row.head + 1} of {row.row_id} (pass {row.passing})"
+        row.event: f"{row.annotator}: {row.label}, {Head(row.layer, row.head)} of {row.row_id} (pass {row.passing})"
         for row in rows.rename(columns={"class": "label", "pass": "passing"}).itertuples()
     }
     with st.expander("Retract another annotator's label"):

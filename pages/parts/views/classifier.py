@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import config
+from core.interval import or_nan
 from core.jobs import api
 from core.labelling.crowd import METHODS
 from core.patterns.agreement import consensus, inputs_of
@@ -95,7 +96,7 @@ def show_results(db: Database, classifier: KnownClassifier, *, counted_above: bo
     headlines.sort(key=lambda score: score.on != held_out.on)
     n_differs = len({(score.maps, score.inputs) for score in headlines}) > 1
     for column, score in zip(st.columns(max(3, len(headlines))), headlines, strict=False):
-        low, high = (float("nan") if end is None else end for end in (score.low, score.high))
+        low, high = or_nan(score.low), or_nan(score.high)
         column.metric(
             f"Macro F1 on {plain(score.on)}",
             f"{score.macro_f1:.3f}",

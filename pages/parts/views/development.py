@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.attention import Head
 from core.scoring.definitions import CLASS_SHARE, bound_of
 from core.studies.comparison.development import (
     OWN,
@@ -185,7 +186,7 @@ def _orders(name: str) -> dict[str, list[RoleBeginnings]]:
 
 def _named(record: Beginning) -> dict[str, object]:
     return {
-        "head": f"L{record.layer + 1}H{record.head + 1}",
+        "head": str(Head(record.layer, record.head)),
         "looks at": record.score,
         "began after": record.after,
         "and by": record.by,

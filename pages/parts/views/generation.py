@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import capture, models
+from core.attention import Head
 from core.drawing.panes import scored_pane, telling_head
 from core.models.present import stamp_of
 from pages.parts.maps import maps_grid
@@ -173,7 +174,7 @@ def attended(rows: np.ndarray, keys: tuple[str, ...], query: int) -> pd.DataFram
     return (
         pd.DataFrame(
             {
-                "head": f"L{layer + 1}H{head + 1}",
+                "head": str(Head(layer, head)),
                 "query": query,
                 "attends to": names[to[layer, head]] if names else f"position {to[layer, head] + 1}",
                 "key": int(to[layer, head]) + 1,

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.interval import in_points
 from core.studies.ablation.records import SEED_WORDS, HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
@@ -106,7 +107,7 @@ def _sources(sources: list[SeedSource]) -> None:
             "seed": SEED_WORDS[source.name],
             "share": 100 * (source.share or 0),
             "p corrected": source.p,
-            "points": None if source.deviation is None else 100 * source.deviation,
+            "points": in_points(source.deviation),
         }
         for source in estimated
     ]

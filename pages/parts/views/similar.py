@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
+from core.interval import or_nan
 from core.patterns.snapshot import known_class_set
 from core.scoring.definitions import HEAD_KINDS
 from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept, PlaceScore
@@ -70,10 +71,7 @@ def comparison_sentence(comparison: LikenessKept) -> str:
     """Return whether redundancy agrees between two tasks or checkpoints: r of head distances, with its interval."""
     first = f"{comparison.checkpoint} on {pickers.task_name(comparison.task)}"
     second = f"{comparison.other_checkpoint} on {pickers.task_name(comparison.other_task)}"
-    r, low, high, p = (
-        float("nan") if value is None else value
-        for value in (comparison.r, comparison.low, comparison.high, comparison.p)
-    )
+    r, low, high, p = (or_nan(value) for value in (comparison.r, comparison.low, comparison.high, comparison.p))
     numbers = f"r = {r:.2f} [{low:.2f}, {high:.2f}], p = {p:.3g}, {comparison.n} heads"
     if low > 0.5 and p < 0.05:
         verdict = "the same heads are similar in both"
