@@ -43,6 +43,10 @@ class JobError(AtlasError):
     """Error: a job cannot be started, or some of its units failed."""
 
 
+class TrainingStoppedError(AtlasError):
+    """Error: a training run was stopped. The next start resumes the run."""
+
+
 def check_choice(what: str, given: object, known: Iterable[str], error: type[AtlasError] = InputError) -> None:
     """Raise an error if a value, or any value of a list or tuple, is not among the allowed values. The message starts
     with `what`, such as "A pruning order"."""

@@ -173,7 +173,7 @@ def _work(state: Fetch, before: Fetch | None) -> None:
     def tell(share: float, doing: str) -> None:
         state.share, state.doing = share, doing
         if state.state == "stopping":
-            raise hub.StoppedError
+            raise hub.DownloadStoppedError
 
     try:
         if before is not None:
@@ -184,7 +184,7 @@ def _work(state: Fetch, before: Fetch | None) -> None:
         weights.weight_files(folder, state.name)
         config.packaged_checkpoints.cache_clear()
         state.state = "done"
-    except hub.StoppedError:
+    except hub.DownloadStoppedError:
         state.state = "stopped"
     except AtlasError as error:
         state.error, state.state = str(error), "failed"

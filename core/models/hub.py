@@ -27,7 +27,7 @@ constants.DOWNLOAD_CHUNK_SIZE = 1 << 20  # 10 MB: so much is lost by stopping, a
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-class StoppedError(Exception):
+class DownloadStoppedError(Exception):
     """Exception that a progress callback raises to stop a download. Downloaded data remain stored."""
 
 
@@ -39,7 +39,7 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
 
     Args:
         revision: branch, tag or commit; None for the newest.
-        on_progress: called with the fraction done; may raise StoppedError.
+        on_progress: called with the fraction done; may raise DownloadStoppedError.
     """
     offline, begun = config.settings().offline, time.time()
     try:
@@ -55,7 +55,7 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
                 tqdm_class=_reporting(progress, "Reconstructing"),  # bytes of all files; not transfers
             )
         )
-    except (StoppedError, CheckpointError):
+    except (DownloadStoppedError, CheckpointError):
         raise
     except Exception as error:  # every transport raises its own classes
         raise CheckpointError(said_of(error, name, revision)) from error

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from ..errors import InputError, check_choice
+from ..errors import InputError, TrainingStoppedError, check_choice
 from ..models.memory import has_bfloat16
 from ..reading import read_bytes
 from .evaluation import macro_f1
@@ -277,11 +277,6 @@ class Epoch:
     f1: float
 
 
-class CancelledError(Exception):
-    """Exception that is raised if the training of a classifier is stopped. The training can be resumed from its state
-    file."""
-
-
 @dataclass(frozen=True, eq=False)
 class Classifier:
     """A trained classifier of attention patterns. `tensors` contains its weights by name."""
@@ -411,7 +406,7 @@ def fit(
     known: Known = Known(),
     course: Course = Course(),
 ) -> Classifier:
-    """Train a classifier of attention patterns. Raises CancelledError if the callback `on_epoch` returns False."""
+    """Train a classifier of attention patterns. Raises TrainingStoppedError if `on_epoch` returns False."""
     soft = known.soft
     numbers = torch.tensor([list(classes).index(label) for label in labels])
     size = recipe.size or training_size([len(attention) for attention in maps])
@@ -498,7 +493,7 @@ def _train(pictures: _Pictures, classes: int, recipe: ClassifierRecipe, course: 
             save_file(tensors | {"epoch": torch.tensor([epoch + 1])}, part)
             part.replace(state)
         if course.on_epoch and course.on_epoch(done) is False:
-            raise CancelledError(f"Training was stopped after epoch {epoch + 1} of {recipe.epochs}")
+            raise TrainingStoppedError(f"Training was stopped after epoch {epoch + 1} of {recipe.epochs}")
     return network.eval()
 
 

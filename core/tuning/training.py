@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ..config import code_version
-from ..errors import AtlasError, CheckpointError, InputError
+from ..errors import CheckpointError, InputError, TrainingStoppedError
 from ..models.checkpoint import Checkpoint
 from ..models.classifier import padding_id
 from ..models.memory import arithmetic
@@ -51,10 +51,6 @@ def load_state(path: Path, identity: str) -> dict[str, Any] | None:
 
 
 SAVE_EVERY_SECONDS = 20.0
-
-
-class CancelledError(AtlasError):
-    """Raised when the user stops a training run. The next start resumes the run."""
 
 
 @dataclass
@@ -150,7 +146,7 @@ class Fit:
     def run(self) -> TrainingOutcome:
         """Train the model, unless all its parameters are frozen, and evaluate it on dev.
 
-        Raises CancelledError if stopped, InputError for a precision that this processor would only emulate.
+        Raises TrainingStoppedError if stopped, InputError for a precision that this processor would only emulate.
         """
         learns = any(parameter.requires_grad for parameter in self.model.parameters())
         self.lengths = [len(example) for example in self.train]
@@ -184,7 +180,7 @@ class Fit:
         for chosen in self._batches(epoch)[self.log.step - epoch * a_pass :]:
             if self.should_stop is not None and self.should_stop():
                 self._save()
-                raise CancelledError(
+                raise TrainingStoppedError(
                     f"Fine-tuning was cancelled after step {self.log.step} of {self.log.steps}. Start the "
                     "same run again to continue."
                 )

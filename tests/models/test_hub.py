@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from core.errors import CheckpointError
-from core.models.hub import StoppedError, said_of
+from core.models.hub import DownloadStoppedError, said_of
 from core.models.opening import locate, open_checkpoint
 from tests.capture.conftest import tiny
 from tests.models.loopback_hub import serving_hub
@@ -164,9 +164,9 @@ def test_a_download_that_was_stopped_goes_on_where_it_stopped(hub, folders, tmp_
 
     def stop_at_half(share, doing):
         if share > 0.5:
-            raise StoppedError
+            raise DownloadStoppedError
 
-    with pytest.raises(StoppedError):
+    with pytest.raises(DownloadStoppedError):
         locate(NAME, on_progress=stop_at_half)
     kept = partial(tmp_path)
     assert 0.3 * len(whole) < kept < len(whole)

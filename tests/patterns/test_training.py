@@ -3,10 +3,10 @@ import pytest
 import torch
 
 from core.codebook.registry import BERT, GPT2
-from core.errors import InputError
+from core.errors import InputError, TrainingStoppedError
 from core.patterns import training
 from core.patterns.suggestions import probabilities, suggestions
-from core.patterns.training import CancelledError, Classifier, ClassifierRecipe, Course, Known, fit
+from core.patterns.training import Classifier, ClassifierRecipe, Course, Known, fit
 from tests.codebook.drawn_maps import synthetic_maps
 
 QUICK = ClassifierRecipe(epochs=2, batch=16)
@@ -49,7 +49,7 @@ def test_a_cancelled_fit_goes_on_and_ends_with_the_same_weights(kind, small, tmp
     maps, labels, _ = small
     recipe = ClassifierRecipe(kind=kind, epochs=4, batch=16)
     state = tmp_path / "fit.safetensors"
-    with pytest.raises(CancelledError):
+    with pytest.raises(TrainingStoppedError):
         fit(maps, labels, BERT.names, recipe, course=Course(state=state, on_epoch=lambda epoch: epoch.number < 2))
     seen = []
     resumed = fit(

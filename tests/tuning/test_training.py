@@ -2,12 +2,12 @@ import pytest
 import torch
 from transformers import get_linear_schedule_with_warmup
 
-from core.errors import InputError
+from core.errors import InputError, TrainingStoppedError
 from core.tasks.glue import TASKS, TaskRow
 from core.tuning.batches import encode
 from core.tuning.model import initialised
 from core.tuning.recipe import Recipe
-from core.tuning.training import CancelledError, Fit, learning_rate, optimizer_of
+from core.tuning.training import Fit, learning_rate, optimizer_of
 from tests.capture.conftest import tiny
 from tests.tuning.conftest import rows
 
@@ -47,7 +47,7 @@ def test_a_cancelled_run_goes_on_as_if_nothing_had_happened(base, tmp_path, stop
     whole = fit(base).run()
     state = tmp_path / "state"
     steps = iter(range(100))
-    with pytest.raises(CancelledError, match=f"after step {stop_at} of 18"):
+    with pytest.raises(TrainingStoppedError, match=f"after step {stop_at} of 18"):
         fit(base, state=state, identity="a", should_stop=lambda: next(steps) == stop_at).run()
     again = fit(base, state=state, identity="a")
     outcome = again.run()
@@ -61,7 +61,7 @@ def test_a_cancelled_run_goes_on_as_if_nothing_had_happened(base, tmp_path, stop
 def test_a_state_of_another_run_or_cut_short_is_not_taken_up(tmp_path):
     base, state = tiny("bert"), tmp_path / "state"
     steps = iter(range(100))
-    with pytest.raises(CancelledError):
+    with pytest.raises(TrainingStoppedError):
         fit(base, state=state, identity="a", should_stop=lambda: next(steps) == 8).run()
     seen = []
     fit(base, state=state, identity="b", on_step=lambda log: seen.append(log.step)).run()
