@@ -340,7 +340,7 @@ def test_usual_rows_are_of_the_task_that_a_study_can_take():
 def test_sentences_with_frames_alternate_between_the_splits_and_are_drawn_by_their_seed():
     dev, train = (RowChoice("frames", split, None) for split in ("dev", "train"))
     ids = [row.id for row in dev.rows()], [row.id for row in train.rows()]
-    every = [row.id for row in testing.frame_rows(testing.FRAME_SENTENCES).sentences]
+    every = [row.id for row in testing.read_sentences(testing.FRAME_SENTENCES).sentences]
     assert [one for pair in zip(*ids, strict=False) for one in pair] == every[: 2 * min(map(len, ids))]
     assert len(ids[0]) + len(ids[1]) == len(every)
     few = [row.id for row in RowChoice("frames", "dev", 10, 3).rows()]
