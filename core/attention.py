@@ -103,8 +103,8 @@ class Head(tuple[int, int]):
 
 
 def attends(head: Head, attending: Sequence[int]) -> Head:
-    """Return the head unchanged. Raises InputError if its layer is not in `attending`, the layers that have attention.
-    If `attending` is empty, all layers have attention."""
+    """Return this head. Raises InputError if its layer is not in `attending`, the layers that have attention; an empty
+    `attending` means all layers."""
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
         raise InputError(
@@ -115,7 +115,7 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
 
 
 def all_heads(layers: int, heads: int, attending: Sequence[int] = (), *, part: str = "") -> list[Head]:
-    """Return all heads of one stack, layer by layer, in the layers `attending` or, if this is empty, in all layers."""
+    """Return all heads of one stack, layer by layer, in the layers `attending` (in all layers if it is empty)."""
     return [Head(layer, head, part) for layer in attending or range(layers) for head in range(heads)]
 
 
@@ -127,7 +127,7 @@ def parse_heads(names: str) -> list[Head]:
 def visible_keys(
     queries: Int[np.ndarray, " query"], keys: int, *, causal: bool, window: int | None
 ) -> Bool[np.ndarray, "query key"]:
-    """Return a mask that states which of the first `keys` positions each query can attend to, without sinks."""
+    """Return a mask of the keys, among the first `keys` positions without sinks, that each query can attend to."""
     away = queries[:, None] - np.arange(keys)
     seen = away >= 0 if causal else np.ones_like(away, dtype=bool)
     if window is None:
@@ -185,7 +185,7 @@ class AttentionMaps:
 
     @property
     def seen(self) -> Float[np.ndarray, "layer head query key"]:
-        """Return the attention weights of all layers that have attention, in order."""
+        """Return the attention weights of all layers that have attention, in layer order."""
         return self.weights[list(self.attending)] if self.attending else self.weights
 
     @property
@@ -202,7 +202,7 @@ class AttentionMaps:
 
     @property
     def sink(self) -> bool:
-        """Return whether the last key column belongs to an attention sink instead of a token."""
+        """Return whether the last key column is that of an attention sink instead of a token."""
         return self.key_tokens is not None and self.key_tokens == (*self.tokens, SINK)
 
     @property
@@ -210,7 +210,7 @@ class AttentionMaps:
         return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.sink)
 
     def visible(self, layer: int) -> Bool[np.ndarray, "query key"]:
-        """Return which keys each query can attend to in a layer.
+        """Return a mask of the keys that each query can attend to in a layer.
 
         Causal queries see their own and earlier positions. With a window, they see the keys within the window (for
         encoders, half of the window on each side). A sink is always visible.
@@ -224,14 +224,14 @@ class AttentionMaps:
         return self.weights.shape[2]
 
     def of(self, head: Head) -> Float[np.ndarray, "query key"]:
-        """Return the attention map of one head as a view. Raises InputError if there is no such head."""
+        """Return the attention map of one head as a view of the weights. Raises InputError if there is no such head."""
         return self.weights[attends(head.within(self.layers, self.heads), self.attending)]
 
 
 def sight_sentence(
     part: str, keys: Sequence[str], windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> str:
-    """Return a sentence that says which keys a query can attend to."""
+    """Return a sentence on which keys a query can attend to."""
     if part == "cross":
         return f"cross attention, a query of the target sees all {len(keys)} tokens of the source"
     said = "decoder, a query sees only keys up to itself" if causal else "encoder, a query sees every key"

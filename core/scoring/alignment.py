@@ -17,7 +17,7 @@ Links = Sequence[tuple[int, int]]  # (source word, target word), from 0
 
 
 def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
-    """Return, for each target word, whether the guessed source word is linked to the target word in the gold alignment.
+    """Return whether the guessed source word of each target word is linked to this target word in the gold alignment.
     Target words without a gold link are left out."""
     linked, gold_links = sorted({target for _, target in links}), set(links)
     right = [[(int(row[target]), target) in gold_links for target in linked] for row in guessed]
@@ -25,7 +25,7 @@ def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarra
 
 
 class PositionTable:
-    """Baseline for word alignment. It guesses the source word of a target word from word positions only.
+    """Baseline for word alignment that guesses the source word of a target word from word positions only.
 
     The guess for target word t of T in a source of S words is the source word most often linked to it in training
     examples; if (t, T, S) does not occur there, the word at the same relative position.
@@ -42,14 +42,14 @@ class PositionTable:
         }
 
     def guesses(self, sources: int, targets: int) -> Int[np.ndarray, " word"]:
-        """Return a guessed source word for each target word. The source must have at least one word."""
+        """Return the index of the guessed source word for each target word. The source must have at least one word."""
         diagonal = np.rint(np.arange(targets) * (sources - 1) / max(targets - 1, 1)).astype(int)
         return np.array([self.most.get((k, targets, sources), diagonal[k]) for k in range(targets)])
 
 
 @dataclass(frozen=True)
 class WordAlignment:
-    """An alignment of the words in two inputs: pairs of word indices, and the unaligned words of each input."""
+    """An alignment of the words of two inputs: pairs of aligned words (indices), and unaligned words."""
 
     pairs: tuple[tuple[int, int], ...]
     first_alone: tuple[int, ...]
@@ -106,7 +106,7 @@ def map_change(
     second: Float[np.ndarray, "layer head other other"],
     alignment: WordAlignment,
 ) -> MapChange:
-    """Compare the word maps of two inputs on their aligned words. Raises InputError if no words are aligned."""
+    """Compare the word maps of two inputs on their aligned words only. Raises InputError if no words are aligned."""
     if not alignment.pairs:
         raise InputError(
             "Two inputs must have words in common for their maps to be compared; these inputs have no common "

@@ -24,7 +24,7 @@ ROWS_KEPT = 5  # for each head, the rows that changed most
 def cosine(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the cosine similarity of each flattened map before and after a change, float64; NaN for maps of zeros."""
+    """Return the cosine similarity of each flattened map before and after a change, float64; NaN for all-zero maps."""
     old, new = before.flatten(-2).double(), after.flatten(-2).double()
     return (old * new).sum(-1) / (old.norm(dim=-1) * new.norm(dim=-1))
 
@@ -41,8 +41,7 @@ def divergence(
 
 
 def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head rest rest"]:
-    """Return a causal attention map as float64, without the row and column of the first token. The remaining rows are
-    normalised to sum 1.
+    """Return a causal map without the row and column of the first token, float64; rows are rescaled to sum to 1.
 
     Rows whose whole weight was on the first token become uniform over the visible keys. Empty for a single token.
     """
@@ -53,8 +52,7 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
 
 
 class Change:
-    """Accumulator that measures how attention maps change between two checkpoints. It has means by head and layer, and
-    the most changed inputs."""
+    """Accumulator of changes in attention maps between two checkpoints, with the inputs whose maps change most."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool) -> None:
         self.statistics = STATISTICS + (WITHOUT_SINK if causal else ())
@@ -70,8 +68,8 @@ class Change:
         numbers: Sequence[int],
         names: Sequence[str],
     ) -> None:
-        """Add the changes of the maps in one layer, for a batch of equally long inputs. `numbers` are the indices of
-        the inputs in the study, and `names` are their example IDs."""
+        """Add the changes of the maps in one layer, for a batch of inputs with equal length. `numbers` are the indices
+        of the inputs in the study, and `names` are their example IDs."""
         measures = [cosine(before, after), divergence(before, after)]
         if len(self.statistics) > len(STATISTICS):
             old, new = without_first(before), without_first(after)
@@ -96,7 +94,7 @@ class Change:
         return self
 
     def packed(self) -> dict[str, Any]:
-        """Return the accumulated sums and the most changed inputs as a dictionary of JSON types."""
+        """Return the accumulated sums and the inputs with the largest changes as a JSON-serialisable dictionary."""
         lowest = [[layer, head, pairs] for (layer, head), pairs in self.lowest.items()]
         causal = len(self.statistics) > len(STATISTICS)
         return {"heads": self.heads.packed(), "layers": self.layers.packed(), "lowest": lowest, "causal": causal}

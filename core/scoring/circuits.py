@@ -18,7 +18,7 @@ from .intervals import wilson_interval
 def interactions(
     alone: Float[np.ndarray, "head row"], together: Float[np.ndarray, "pair row"], pairs: Int[np.ndarray, "pair two"]
 ) -> Float[np.ndarray, "pair row"]:
-    """Return the interaction of each pair of heads, effect({i, j}) - effect(i) - effect(j), in the unit of the metric.
+    """Return the interaction effect({i, j}) - effect(i) - effect(j) of each pair of heads, in the unit of the metric.
 
     An effect is m of the unmodified model minus m with the ablation. Positive: redundant heads; negative: cooperating
     heads.
@@ -27,8 +27,8 @@ def interactions(
 
 
 def antithetic_orders(heads: int, count: int, generator: np.random.Generator) -> Int[np.ndarray, "order head"]:
-    """Return `count` random orders of the heads. Orders come in pairs, in which the second order is the reverse of the
-    first. Raises InputError if `count` is odd or below 2."""
+    """Return `count` random orders of the heads, in pairs of an order and its reverse. Raises InputError if `count` is
+    odd or below 2."""
     if count < 2 or count % 2:
         raise InputError(
             "The number of random orders must be even and above 0, because every order is also used in reverse; "
@@ -39,15 +39,15 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Return, for each order of the heads, a list of sets: the heads that have been ablated after each step."""
+    """Return, for each order of the heads, the set of heads that are ablated after each step."""
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
 def shapley_values(
     with_all: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return the Shapley value of each head, which is the decrease in the metric m when the head is ablated, averaged
-    over orders of ablation.
+    """Return the Shapley value of each head: how much the metric m decreases when the head is ablated, averaged over
+    orders of ablation.
 
     The values add up to m with all heads minus m without heads. `values` is m after ablating 1, 2, ..., all heads of an
     order.
@@ -87,8 +87,7 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"]) -> list[GateClass]:
-    """Return the class that each head has in most gate fits. The class is "undecided" if its share of fits is below
-    CLAIMED."""
+    """Return the class of each head in most gate fits; "undecided" if its share of fits is below CLAIMED."""
     return [CLASSES[int(row.argmax())] if row.max() >= CLAIMED - 1e-12 else "undecided" for row in shares]
 
 
@@ -98,8 +97,8 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # fraction
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """Return the significance level of the tests in stability selection, in which each edge is tested on half of the
-    input pairs. The level is sqrt((2 threshold - 1) / edges).
+    """Return the significance level sqrt((2 threshold - 1) / edges) of the tests in stability selection, each of which
+    tests one edge on half of the input pairs.
 
     At this level, at most one edge without an effect is expected to be stable. Two halves without common pairs both
     select such an edge with probability level^2. If a fraction `threshold` of all halves selects an edge, at least a
@@ -149,8 +148,8 @@ def circuit_sizes(edges: int) -> list[int]:
 
 
 def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int) -> tuple[float, float]:
-    """Return two areas of a faithfulness curve, over the fraction of edges in the circuit (MIB, arXiv 2504.13151). CPR
-    is the area under the curve, and CMD is the area between the curve and 1.
+    """Return two areas of a faithfulness curve over the fraction of edges in the circuit (MIB, arXiv 2504.13151): CPR,
+    the area under the curve, and CMD, the area between the curve and 1.
 
     Trapezoids from the empty circuit (faithfulness 0) to the whole model, which is last in `sizes` (ascending).
     """
@@ -164,7 +163,7 @@ def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int)
 
 @dataclass(frozen=True)
 class Recurring:
-    """The number of other training runs in which each head was found again (has a counterpart), and summaries.
+    """The number of other training runs in which each head has a counterpart, with summary statistics.
 
     Attributes:
         low, high: 95 % interval of the fraction of runs (Wilson 1927).
@@ -184,8 +183,8 @@ class Recurring:
 
 
 def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
-    """Return in how many other training runs each head has a counterpart (`matched`), which measures stability over
-    seeds (arXiv 2602.16740)."""
+    """Return the number of other training runs in which each head has a counterpart (`matched`), as a measure of
+    stability over seeds (arXiv 2602.16740)."""
     runs, matches = len(matched), matched.sum(0)
     below, above = np.clip(wilson_interval(matches, runs), 0, 1)
     shares = matched.mean(1)
@@ -201,8 +200,8 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 
 
 def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
-    """Return the probability that random circuits have at least as many heads in common as the circuits of several
-    runs. The random circuits have the same sizes as the circuits of the runs.
+    """Return the probability that random circuits of the same sizes have at least as many heads in common as the
+    circuits of several runs.
 
     Exact (hypergeometric, run by run); 1 for a single run.
     """

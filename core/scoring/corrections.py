@@ -22,14 +22,14 @@ CONTROLLED = (
 
 
 def batch_level(number: int) -> float:
-    """Return the significance level for batch number k of hypotheses, counted from 1: ALPHA 6 / (pi^2 k^2)."""
+    """Return the significance level ALPHA 6 / (pi^2 k^2) for batch number k of hypotheses, counted from 1."""
     if number < 1:
         raise InputError(f"Batches of hypotheses must be numbered from 1; got the number {number}. Correct the number.")
     return ALPHA * 6 / (math.pi**2 * number**2)
 
 
 def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
-    """Return the Holm-adjusted p values of a batch of hypotheses; None for hypotheses that were not tested.
+    """Return the Holm-adjusted p values of a batch of hypotheses; None for hypotheses that have not been tested.
 
     `registered` counts the hypotheses at registration; untested ones count as p = 1. Raises InputError if it is below
     len(p).
@@ -78,7 +78,7 @@ def q_values(p: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, "*axes"]:
 
 
 def q_of_all(p: Sequence[Float[np.ndarray, "layer head"]]) -> list[Float[np.ndarray, "layer head"]]:
-    """Return Benjamini-Hochberg adjusted p values, corrected over all heads and tests together; one array per test."""
+    """Return Benjamini-Hochberg adjusted p values over all heads and tests together, as one array per test."""
     if not p:
         return []
     together = q_values(np.concatenate(p, 1))

@@ -35,7 +35,7 @@ def mean_distances(
     first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
     """Return, for each input, the mean Jensen-Shannon distance (0 to 1) between the attention rows of every two heads.
-    `inputs` has the zero-based input of each row; every input has at least one row."""
+    `inputs` contains the zero-based input of each row, and every input must have at least one row."""
     count = int(inputs.max()) + 1
     share = torch.zeros(len(inputs), count, dtype=first.dtype, device=first.device)
     share[torch.arange(len(inputs)), inputs] = 1
@@ -68,7 +68,7 @@ class SimilaritySums:
         return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
 
     def halves(self) -> tuple[int, int]:
-        """Return the number of inputs in each half: in the even-numbered and in the odd-numbered groups of inputs."""
+        """Return the numbers of inputs in the even-numbered and in the odd-numbered groups of inputs."""
         return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
@@ -77,7 +77,7 @@ class SimilaritySums:
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return half the width of the 95 % interval of each similarity between two heads, computed over groups of
+        """Return half the width of the 95 % interval of the similarity between every two heads, computed over groups of
         inputs; NaN for fewer than two groups."""
         return _half_widths(self.sums, self.inputs)
 
@@ -137,8 +137,7 @@ class Matching:
 
 
 def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, " head"]:
-    """Return the match of each head in the one-to-one matching that maximises the total similarity; -1 without a
-    match."""
+    """Return, for each head, its match in the one-to-one matching of largest total similarity; -1 without a match."""
     match = np.full(len(similarity), -1)
     heads, partners = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
     match[heads] = partners
@@ -165,7 +164,7 @@ def matching(sums: SimilaritySums) -> Matching:
 def counterparts(
     similarity: Float[np.ndarray, " head"], p: Float[np.ndarray, " head"], matches: Matching
 ) -> Bool[np.ndarray, " head"]:
-    """Return which heads have a true counterpart in another checkpoint: a match that is close and reliable.
+    """Return which heads have a counterpart in another checkpoint, which is a match that is both similar and reliable.
 
     p (`beyond_chance`) must be at most ALPHA, the similarity at least LEAST, the interval of the margin above 0, the
     halves must agree, and the distance must be at most NEARER times that to any other head. NaN counts as no match.
@@ -176,13 +175,13 @@ def counterparts(
 
 
 def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " head"]:
-    """Return the mean entropy of the attention rows of each head, in nats. The rows are given in blocks."""
+    """Return the mean entropy of the attention rows of each head, in nats, from blocks of rows."""
     sums = torch.stack([torch.special.entr(block).sum((1, 2)) for block in rows])
     return sums.sum(0) / sum(block.shape[1] for block in rows)
 
 
 def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"]) -> Float[Tensor, "head row key"]:
-    """Return the attention rows that result if their attention scores (logits) are multiplied by a factor."""
+    """Return the attention rows that result from multiplying the attention scores (logits) by a factor."""
     scores = torch.log(rows.clamp_min(SMALLEST)).masked_fill(rows == 0, -torch.inf)
     return torch.softmax(scores * factor[:, None, None], -1)
 
@@ -190,8 +189,8 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return, for each head, the factor for its attention scores at which the mean entropy of its rows is `entropy`, in
-    nats. Factors are limited to the range from e^-7 to e^9."""
+    """Return, for each head, the factor for its attention scores that makes the mean entropy of its rows equal to
+    `entropy`, in nats. Factors are limited to the range from e^-7 to e^9."""
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
         middle = (low + high) / 2

@@ -32,8 +32,7 @@ class Group:
 
 
 def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], *, within: float) -> list[Group]:
-    """Return clusters of at least two similar heads, by average linkage. The cluster with the smallest distance is
-    first.
+    """Return clusters of at least two similar heads by average linkage, in ascending order of their distance.
 
     Clusters are merged while their mean distance is at most the fraction `within` of the mean over all pairs of heads.
     Raises InputError unless it is between 0 and 1.
@@ -60,8 +59,8 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], 
 
 
 def matched(group: Group, heads: Sequence[Head], *, draws: int, seed: int) -> list[list[Head]]:
-    """Return random sets of heads outside a group, with as many heads in each layer as the group has. If a layer has
-    too few heads outside the group, heads of any layer are added. Empty if too few heads are outside the group."""
+    """Return random sets of heads outside a group, with the same number of heads in each layer as in the group. If a
+    layer has too few such heads, heads of any layer are added. Empty if too few heads are outside the group."""
     chance, matches = np.random.default_rng([seed, *(heads.index(head) for head in group.heads)]), []
     outside = set(heads) - set(group.heads)
     for _ in range(draws if len(outside) >= len(group.heads) else 0):
@@ -104,7 +103,7 @@ class HeadDistances:
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
-        """Set the inputs of the next model run, given as their indices in the study."""
+        """Set the indices in the study of the inputs in the next model run."""
         self._numbers = numbers
         return self
 
@@ -120,7 +119,8 @@ class HeadDistances:
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request only the sampled attention rows of long inputs; None if all rows are compared."""
+        """Request the sampled attention rows of long inputs; None if whole maps are needed, because all rows are
+        compared or there are sinks."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]
@@ -143,13 +143,12 @@ class HeadDistances:
 
     def result(self) -> Float[np.ndarray, "head head"]:
         """Return the distance between every two heads, averaged over attention rows; NaN without rows. The attribute
-        `sums` has the sums over rows, which Clark et al. report."""
+        `sums` contains the sums over rows, which Clark et al. report."""
         return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Return the Jensen-Shannon divergence between every two heads, in nats, summed over attention rows. The rows are
-    smoothed first."""
+    """Return the Jensen-Shannon divergence between every two heads, in nats, summed over smoothed attention rows."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow
@@ -176,7 +175,7 @@ def _entropies(rows: Float[Tensor, "*head entry"]) -> Float[Tensor, "*head"]:
 
 
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:
-    """Return coordinates [head, 2] of the heads in a plane that preserve the distances between heads as well as
+    """Return two-dimensional coordinates [head, 2] of heads that preserve the distances between heads as well as
     possible, and Kruskal's stress.
 
     Metric multidimensional scaling, the best of STARTS starts. Stress is 0 for a perfect fit and above 0.2 for a poor

@@ -19,7 +19,7 @@ REFINEMENTS = 3
 def effective_attention(
     weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
 ) -> Float[np.ndarray, "query key"]:
-    """Return the effective attention A - Proj_LN(T)(A), float64. It is the part of the attention map A that affects the
+    """Return the effective attention A - Proj_LN(T)(A), float64: the part of the attention map A that affects the
     output A @ T. `values` are T or E W^V, without bias."""
     maps, reach = weights.astype(np.float64), values.astype(np.float64)
     if not causal:
@@ -43,8 +43,8 @@ def effective_attention(
 def correlation(
     weights: Float[np.ndarray, "query key"], effective: Float[np.ndarray, "query key"], *, causal: bool = False
 ) -> float:
-    """Return Pearson's r between the raw and the effective weights of one attention map; NaN if one of them is
-    constant. If `causal`, only keys up to the query are compared."""
+    """Return Pearson's r between the raw and effective weights of one attention map; NaN if the raw or effective
+    weights are constant. If `causal`, only keys up to the query are compared."""
     visible = np.tril_indices(len(weights)) if causal else ...
     raw, left = weights[visible].ravel(), effective[visible].ravel()
     if min(np.ptp(raw), np.ptp(left)) < 1e-12:

@@ -26,7 +26,7 @@ FEW_FLIPS = 5  # with fewer changed predictions, an interval is a much wider bou
 
 
 def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -> Int[np.ndarray, " head"]:
-    """Return how many predictions each intervention changes."""
+    """Return the number of predictions that each intervention changes."""
     return (np.asarray(after) != np.asarray(before)[None]).sum(1)
 
 
@@ -37,8 +37,8 @@ def rows_for_flips(flipped: int, rows: int) -> int:
 
 
 def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
-    """Return the exact two-sided p value of McNemar's test for predictions before and after a change; 1 without
-    changes."""
+    """Return the exact two-sided p value of McNemar's test for predictions before and after a change; 1 if no
+    prediction changes."""
     right_before, right_after = np.asarray(right_before, dtype=bool), np.asarray(right_after, dtype=bool)
     lost = int((right_before & ~right_after).sum())
     won = int((~right_before & right_after).sum())
@@ -72,8 +72,8 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """Return one value per example. The mean of these values is Pearson's r between gold and predicted values; all
-    values are 0 if r is undefined.
+    """Return one value per example such that the mean of the values is Pearson's r between gold and predicted values;
+    all values are 0 if r is undefined.
 
     The value is r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r.
     """
@@ -82,7 +82,7 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
 
 
 def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[Interval]:
-    """Return the change of a metric (accuracy, f1 or pearson) when each head is ablated, with a paired 95 % interval.
+    """Return the change in a metric (accuracy, f1 or pearson) when each head is ablated, with a paired 95 % interval.
     None if the metric is undefined; bounds are also None for a single example."""
     return contrast_intervals(name, gold, before, after, np.eye(len(after)))
 
@@ -90,9 +90,9 @@ def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOut
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[Interval]:
-    """Return, for each contrast, the weighted sum of the metric changes of several ablations, with a paired 95 %
-    interval. For example, weights of 1 for a group of heads and -1 for each of its heads measure the effect of the
-    group minus the effects of its heads."""
+    """Return, for each contrast, the weighted sum of the metric changes under several ablations, with a paired 95 %
+    interval. For example, weights of 1 for a group of heads and -1 for each of its heads give the effect of the group
+    minus the effects of its heads."""
     after, intervals = np.asarray(after), []
     for contrast in contrasts:
         heads = np.flatnonzero(contrast)  # the metric may be undefined for other heads
@@ -104,7 +104,7 @@ def contrast_intervals(
 
 
 def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
-    """Return, for each head, the change of a mean outcome (after minus before), with a paired interval.
+    """Return, for each head, the change in a mean outcome (after minus before), with a paired interval.
 
     `most` is the largest possible change of an example; one unseen example of that size in either direction is added.
     None if unknown, as for losses; bounds are then None for fewer than two changed examples.
@@ -181,8 +181,8 @@ def max_t(
 
 
 def unseen_share(heads: int, rows: int) -> float:
-    """Return an upper bound for the fraction of all examples that a head affects, if it affected none of the measured
-    examples. The bound has 95 % confidence for all heads jointly.
+    """Return, for heads that affect none of the measured examples, an upper bound for the fraction of all examples that
+    a head affects. The bound holds jointly for all heads with 95 % confidence.
 
     (1 - share)^rows = .05 / heads; for 36 heads, 656 examples give 1 %.
     """
@@ -190,8 +190,8 @@ def unseen_share(heads: int, rows: int) -> float:
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """Return the number of examples needed to observe the effect of every head that affects a fraction `share` of all
-    examples. With 95 % probability, at least one of these examples is affected by each such head.
+    """Return the number of examples needed so that, with 95 % probability, every head that affects a fraction `share`
+    of all examples affects at least one of them.
 
     With fewer examples, no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """
@@ -199,8 +199,7 @@ def rows_to_see(share: float, heads: int = 1) -> int:
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """Return a test statistic of each head: sum d / sqrt(sum d^2 + unseen), where d are its differences on the
-    examples.
+    """Return the test statistic sum d / sqrt(sum d^2 + unseen) of each head, where d are its effects on the examples.
 
     `unseen` is 0 for right and wrong outcomes; otherwise two examples with the largest change under any head. The
     statistic increases with Student's t, and is 0 if nothing changes.
@@ -274,7 +273,7 @@ FLOOR = 0.1  # logits: with a smaller difference in m, a pair is left out and co
 
 @dataclass(frozen=True)
 class Recovered:
-    """The fraction of the logit difference that each set of patched components recovers, with interval and p value.
+    """The fraction of the logit difference that each patched set of components recovers, with interval and p value.
 
     Attributes:
         share: may be below 0 or above 1.
@@ -299,8 +298,8 @@ def recovered_share(
     floor: float = FLOOR,
     seed: int = 0,
 ) -> Recovered:
-    """Return the fraction of the logit difference that each set of patched components recovers, with its p value and 95
-    % interval.
+    """Return the fraction of the logit difference that patching each set of components recovers, with its p value and
+    95 % interval.
 
     `first` is m(A) of each pair, in logits. Pairs whose m(A) and m(B) differ by less than `floor` logits are left out.
     Raises InputError if no pair remains.
@@ -330,7 +329,7 @@ def recovered_share(
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank correlations between two scores of n heads, with p for Spearman's rho; None if one score is constant."""
+    """Rank correlations between two scores of n heads, with p for Spearman's rho; None if a score is constant."""
 
     spearman: float | None
     kendall: float | None

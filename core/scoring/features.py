@@ -37,7 +37,7 @@ WAYS = ("any query", "the classifying token")
 
 @dataclass(frozen=True)
 class Rhombi:
-    """Query-key positions for comparing the attention to tokens with a feature and to tokens without it.
+    """Query-key positions for comparing the attention to tokens with a feature and to tokens without this feature.
 
     Attributes:
         queries: positions of q and q+t, for any ordinary query and for the classifying token (WAYS).
@@ -66,8 +66,7 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input in which the tokens with each feature are marked. From it, contrasts between tokens with and without a
-    feature are drawn."""
+    """An input with the tokens that have each feature, for drawing contrasts with tokens that do not."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -77,8 +76,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Draw random contrasts between tokens with and without each feature, in each input. At most DRAWS contrasts have
-    an ordinary query, and at most DRAWS have the classifying token as the query.
+    """Draw random contrasts between tokens with and without each feature in each input: up to DRAWS with an ordinary
+    query, and up to DRAWS with the classifying token as the query.
 
     Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
     follow their queries.
@@ -140,8 +139,8 @@ class _Drawn:
         return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
-        """Return the six positions of each valid random contrast, and its group: a feature of an input and a way of
-        choosing queries.
+        """Return the six token positions of each valid random contrast, and the index of its group, which is given by
+        input, feature and type of query.
 
         The positions are k, o, k+t, o+t, q and q+t: q is the query, k the key, o another key and t a shift.
         """
@@ -183,8 +182,7 @@ def _positions(
 
 @dataclass(frozen=True)
 class RhombusCells:
-    """Query-key positions for comparing the attention to tokens with and without a feature. They are found once and
-    used for every layer.
+    """Query-key positions for comparing attention to tokens with and without a feature, computed once for all layers.
 
     Attributes:
         queries: positions of the queries, with the signs of SIGNS.
@@ -201,7 +199,7 @@ class RhombusCells:
 
     @classmethod
     def of(cls, drawn: Sequence[Rhombi]) -> "RhombusCells":
-        """Concatenate the drawn query-key positions of all inputs in a batch. Draws that do not fit are left out."""
+        """Concatenate the query-key positions of all inputs in a batch, without invalid draws."""
         fits = np.stack([cells.fits for cells in drawn])
         queries = np.stack([cells.queries for cells in drawn])[fits]
         keys = np.stack([cells.keys for cells in drawn])[fits]
@@ -222,8 +220,8 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """Return, for each input, how much the log attention to tokens with a feature exceeds the log attention to random
-    tokens without it.
+    """Return, for each input, how much higher the log attention to tokens with a feature is than the log attention to
+    random tokens without it.
 
     In nats, averaged over draws; NaN without draws. `weights` are those of the cells of each draw, in the order of
     SIGNS.
@@ -264,8 +262,7 @@ def mark(
     rhombi: Rhombi | None = None,
     types: Int[np.ndarray, " key"] | None = None,
 ) -> Marks:
-    """Mark the tokens of one input that have each feature, and draw NULLS random sets of other tokens for the
-    baseline."""
+    """Mark the tokens of one input that have each feature, and draw NULLS random sets of other tokens as a baseline."""
     chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
     drawn: list[int] = []  # of all cells of the nulls
     features, length = tokens.shape
@@ -312,8 +309,8 @@ SETS, AT_ONCE = 10_000, 1_000  # drawn sets of word types, and how many of them 
 
 
 def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndarray, "token head"]:
-    """Return the attention to each token, minus the median attention to the BESIDE tokens nearest to this token. There
-    must be at least two tokens."""
+    """Return the attention to each token minus the median attention to its BESIDE nearest tokens, for 2 or more
+    tokens."""
     width, token = min(BESIDE + 1, len(weights)), np.arange(len(weights))[:, None]
     window = np.clip(token - BESIDE // 2, 0, len(weights) - width) + np.arange(width)
     nearest = window[window != token].reshape(len(weights), -1)
@@ -321,8 +318,8 @@ def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndar
 
 
 def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int, features: int, head: int) -> float:
-    """Return the one-sided p value for the hypothesis that word types with a feature get more attention than equally
-    many random word types.
+    """Return the one-sided p value for the hypothesis that word types with a feature get more attention than the same
+    number of random word types.
 
     Each word type counts once, because a head that prefers a few words seems to attend to every feature of these words.
     A type has the feature if most of its tokens do. p is at least 1 / (SETS + 1); NaN if no or every word type has the
@@ -388,7 +385,7 @@ class _Batch:
     def reduced(
         self, gathered: Float[np.ndarray, "place head"], by: np.ufunc
     ) -> Float[np.ndarray, "batch mark feature head"]:
-        """Reduce the values of each group of keys to one value per group; NaN for empty groups."""
+        """Combine the values of each group of keys into one value by the function `by`; NaN for empty groups."""
         reduced = np.full((int(np.prod(self.shape)), gathered.shape[1]), np.nan)
         if len(self.starts):
             exact = gathered.astype(np.float64) if by is np.add else gathered  # maxima need no higher precision
@@ -419,8 +416,8 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """Observer of the attention to tokens with each feature. It has means over inputs, with and without a random
-    baseline subtracted.
+    """Observer that measures the attention to tokens with each feature, averaged over inputs, with and without
+    subtracting a random baseline.
 
     Attributes:
         features: names, in the order of `Marks.tokens`.
@@ -459,8 +456,8 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request for long inputs the attention to each key, the attention row of the classifying token, and the
-        weights at randomly drawn positions."""
+        """Request for each long input: the attention to each key, the attention row of the classifying token, and the
+        weights at random positions. None if whole maps are needed."""
         if queries != keys:
             return None
         batch = self._batch_of(inputs)
@@ -537,12 +534,12 @@ class FeatureAttention:
         }
 
     def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-        """Return two estimates [layer, head, 1] for each feature: the attention to tokens with this feature, and this
-        attention minus its baseline. Keys of the dictionary are (definition of attention, feature)."""
+        """Return two estimates [layer, head, 1] for each (definition of attention, feature): the attention to tokens
+        with the feature, and this attention minus its baseline."""
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
-        """Return the mean contrast [layer, head, 1] of tokens with a feature, for one definition of attention."""
+        """Return the mean contrast [layer, head, 1] between tokens with and without a feature, for one definition."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
@@ -560,8 +557,8 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split an estimate with one statistic per (definition, feature) into two estimates: the attention, and the
-    attention minus baseline."""
+    """Split an estimate that has one statistic per (definition, feature) into an estimate of the attention and an
+    estimate of the attention minus its baseline."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

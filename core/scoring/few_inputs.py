@@ -23,7 +23,7 @@ Cells = Shaped[np.ndarray, "*cell"]
 
 @dataclass(frozen=True)
 class Spread:
-    """The standard error and skewness of means over few inputs, such as the mean score of every head.
+    """The standard error and skewness of a mean over few inputs, such as the mean score of each head.
 
     Attributes:
         error: standard error; 0 if values differ only by rounding, NaN for fewer than two.
@@ -44,7 +44,7 @@ def spread_of(
     mean: Float[np.ndarray, "*cell"],
     unit_means: Float[np.ndarray, " unit *cell"] | None = None,
 ) -> Spread:
-    """Return the standard error and skewness of a mean, or of a ratio of sums, from one value per input.
+    """Return the standard error and skewness of a mean, or of a ratio of sums, given one value per input.
 
     Args:
         values: may be NaN where not used.
@@ -67,8 +67,8 @@ def spread_of(
 
 
 def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
-    """Return the bounds of the 95 % interval of a mean; NaN for fewer than two inputs, or if only one input is nonzero.
-    If no two inputs have opposite signs, the interval does not cross 0. It is [0, 0] if all inputs are 0."""
+    """Return the bounds of the 95 % interval of a mean; NaN for fewer than two inputs, or if only one value is nonzero.
+    The interval does not cross 0 if no two values have opposite signs, and is [0, 0] if all are 0."""
     low, high = reaching(mean, spread.error, spread.lean, np.maximum(spread.different - 1, 1))
     low = np.where(spread.sign > 0, np.maximum(low, 0.0), low)
     high = np.where(spread.sign < 0, np.minimum(high, 0.0), high)
@@ -77,7 +77,7 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 
 
 def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
-    """Return the smallest 95 % interval that contains both Student's interval and Hall's interval, which corrects for
+    """Return the smallest 95 % interval that contains Student's interval and Hall's interval, which corrects for
     skewness. `lean` is the skewness of the values divided by the square root of their number."""
     with np.errstate(invalid="ignore"):
         far = scipy.special.stdtrit(degrees, (1 + CONFIDENCE) / 2)

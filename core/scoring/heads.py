@@ -27,7 +27,7 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Attention maps of equally long inputs, and their special tokens. Head scores are computed from these maps."""
+    """Attention maps of inputs with equal length, and their special tokens, from which head scores are computed."""
 
     weights: Any
     places: Sequence[SpecialPositions]
@@ -39,7 +39,7 @@ class MapBatch:
         return row_entropies(self.weights)
 
     def to_offset(self, offset: int) -> Any:
-        """Return the mean attention of each head from a query to the token at the given offset from the query."""
+        """Return the attention of each head from a query to the token at the given offset, averaged over queries."""
         return to_offset(self.weights, offset, causal=self.causal)
 
     def to_set(self, number: int) -> Any:
@@ -61,8 +61,7 @@ class MapBatch:
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums of the attention maps of long inputs. The same head scores are computed from these sums as from whole maps
-    (`MapBatch`)."""
+    """Sums over the maps of long inputs, from which the same scores are computed as from whole maps (`MapBatch`)."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -98,8 +97,8 @@ class SumBatch:
 
     @property
     def mean_distance(self) -> Float[np.ndarray, "batch head"]:
-        """Return the mean attention distance in tokens: the mean over queries i of sum_j A[i, j] |i - j|. The result is
-        NaN if a causal map has only one token."""
+        """Return the attention distance sum_j A[i, j] |i - j| in tokens, averaged over queries i; NaN if a causal map
+        has only one token."""
         rows = np.stack([layer_sums.distances for layer_sums in self.sums])  # query 0 of a causal map adds nothing
         return rows.sum(-1, dtype=np.float64) / ((rows.shape[-1] - self.causal) or float("nan"))
 
@@ -114,7 +113,7 @@ def special_keys(at: SpecialPositions) -> tuple[tuple[int, ...], tuple[int, ...]
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
-    """Request the sums over attention maps that `SumBatch` needs to compute head scores."""
+    """Return a request for the sums over attention maps that `SumBatch` needs to compute head scores."""
     sets = keys_as_values(special_keys(at), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 
@@ -131,7 +130,7 @@ def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: b
 def to_keys(
     weights: Float[Any, "*heads query key"], keys: Sequence[int], *, causal: bool = False
 ) -> Float[Any, "*heads"]:
-    """Return the total attention to the given keys, averaged over queries; NaN without keys or queries.
+    """Return the total attention to the given keys, averaged over queries; NaN if there are no queries or keys.
 
     `causal` uses only queries that see one of the keys and another key (i >= min(keys), i > 0).
     """
@@ -160,7 +159,7 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
-    """Return the mean over queries of one value per attention row; NaN without queries. `causal` leaves out query 0."""
+    """Return the mean over queries of one value per row; NaN without queries. If `causal`, query 0 is left out."""
     rows = rows[..., 1:] if causal else rows
     return rows.mean(-1) if rows.shape[-1] else rows.sum(-1) * float("nan")
 
@@ -188,8 +187,8 @@ def normalised_mean(
 
 
 def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean over queries of the attention distance, sum_j A[i, j] |i - j|, in tokens; NaN for a single token
-    of a causal model. `causal` leaves out query 0."""
+    """Return the attention distance sum_j A[i, j] |i - j| in tokens, averaged over queries i; NaN for a single token of
+    a causal model. If `causal`, query 0 is left out."""
     position = np.arange(weights.shape[-1])
     gaps = np.abs(position[:, None] - position)  # query 0 of a causal map adds nothing
     queries = (len(position) - 1 if causal else len(position)) or float("nan")

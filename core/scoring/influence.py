@@ -32,7 +32,7 @@ Runs = Shaped[np.ndarray, "*run row"]
 
 @dataclass(frozen=True)
 class Influence:
-    """The metric of several runs on the same examples, and the influence of each example on the metric.
+    """A metric of several runs on the same examples, and the influence of each example on this metric.
 
     Attributes:
         value: NaN if undefined.
@@ -47,7 +47,7 @@ class Influence:
 
 
 def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
-    """Return accuracy, F1 of class 1 or Pearson's r for each run, with the influence of every example. Raises
+    """Return the accuracy, F1 of class 1 or Pearson's r of each run, with the influence of every example. Raises
     InputError for any other metric."""
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     if name == "accuracy":
@@ -89,7 +89,7 @@ def change_ends(
     after: Runs,
     weights: Float[np.ndarray, " run"],
 ) -> tuple[float, float, float]:
-    """Return the weighted sum over runs of the change in a metric (after minus before), with its 95 % interval. All
+    """Return the change in a metric (after minus before), as a weighted sum over runs, with its 95 % interval. All
     values are NaN if the metric is undefined; bounds are NaN for fewer than two examples."""
     first, then = influence(name, gold, np.asarray(before)[None]), influence(name, gold, after)
     value = float(weights @ (then.value - first.value[0]))
@@ -113,8 +113,8 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """Return by how much a metric changes if one prediction changes. For accuracy, the result is 1; for F1, it is the
-    change when a true positive becomes a false negative."""
+    """Return how much a metric changes if one prediction changes: 1 for accuracy; for F1, the change if a true positive
+    becomes a false negative."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))
@@ -135,7 +135,7 @@ def _skewed(value: float, rows: Rows, unseen: float) -> tuple[float, float]:
 
 
 def mean_score(name: str, gold: Rows, predicted: Runs) -> Interval:
-    """Return the mean metric of several runs, with an interval over examples and, if there are several runs, over runs.
+    """Return the mean metric of several runs, with an interval over examples and, for several runs, also over runs.
 
     Two right and two wrong examples are added (Agresti and Coull 1998), or their equivalent for F1; r uses Fisher's
     scale.
@@ -153,8 +153,8 @@ def mean_score(name: str, gold: Rows, predicted: Runs) -> Interval:
 
 
 def score_difference(name: str, gold: Rows, first: Runs, second: Runs) -> Interval:
-    """Return the mean metric of some runs minus that of other runs on the same examples. Equal numbers of runs are
-    paired."""
+    """Return the mean metric of some runs minus that of other runs on the same examples. If both groups have the same
+    number of runs, runs are paired."""
     first_influence, second_influence = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
     value, rows = (
         float(first_influence.value.mean() - second_influence.value.mean()),

@@ -44,8 +44,7 @@ RESAMPLES = 2000
 
 
 def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Interval:
-    """Return the accuracy over words, sum(hits) / sum(totals), with its 95 % bootstrap interval over sentences; n is
-    the number of words.
+    """Return an accuracy over n words, sum(hits) / sum(totals), with its 95 % bootstrap interval over sentences.
 
     `hits` are right words of each sentence, and `totals` counted words. None if nothing is counted; no bounds for fewer
     than two sentences.
@@ -71,7 +70,7 @@ def share_difference(
     *,
     seed: int = 0,
 ) -> Interval:
-    """Return the difference between the accuracies of two predictions of the same words, paired by sentence.
+    """Return the difference between the accuracies of two predictions for the same words, paired by sentence.
 
     `first` and `second` are right words of each sentence, and `totals` counted words. None as for `share_of`.
     """
@@ -90,8 +89,8 @@ def _draws(sentences: int, seed: int) -> Float[np.ndarray, "draw sentence"]:
 
 
 def not_above_constant(share: float, constant: float, rows: int) -> str:
-    """Return a warning if an accuracy is not significantly above the accuracy of a constant prediction (by the 95 %
-    Wilson interval), otherwise "". There must be at least one example."""
+    """Return a warning if an accuracy is not significantly above that of a constant prediction (by the 95 % Wilson
+    interval), otherwise "". There must be at least one example."""
     low, high = wilson_interval(np.array(round(share * rows)), rows)
     if low > constant:
         return ""
@@ -128,7 +127,7 @@ GROUPS = 64
 
 @dataclass(frozen=True)
 class StatisticEstimate:
-    """Means over inputs of head statistics, with their uncertainty.
+    """Means of head statistics over inputs, with their uncertainty.
 
     Attributes:
         value: NaN without inputs.
@@ -175,8 +174,8 @@ EVERY_LAYER = slice(None)
 
 
 class Means:
-    """Accumulator of means over inputs, for each layer, head and statistic. A mean is a sum of values divided by a sum
-    of counts. Batches may be added in any order."""
+    """Accumulator of means over inputs for each layer, head and statistic, as sums of values divided by sums of counts.
+    Batches may be added in any order."""
 
     def __init__(self, layers: int, heads: int, statistics: int):
         self.sums = np.zeros((GROUPS, layers, heads, statistics))
@@ -218,8 +217,8 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Append empty statistics until there are `statistics` in total. If the statistics are divided into several
-        equal `blocks`, the same number is appended to each block."""
+        """Append empty statistics until there are `statistics` in total. If the statistics consist of several equal
+        `blocks`, each block is extended by the same number."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -235,8 +234,7 @@ class Means:
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """Return an accumulator with half of the groups of inputs: the groups with even numbers (parity 0) or with odd
-        numbers (parity 1)."""
+        """Return an accumulator with only the even (`parity` 0) or only the odd (`parity` 1) groups of inputs."""
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])

@@ -36,8 +36,7 @@ class LinkedWords:
 
 
 class WordTable:
-    """A table with one row per input, padded to equal length. It has the sentence, the number of tokens and the
-    spelling ID of every word."""
+    """A padded table of the sentence, number of tokens and spelling ID of every word, with one row per input."""
 
     def __init__(self, words_of_inputs: Sequence[LinkedWords]) -> None:
         shape = (len(words_of_inputs), max(len(words.words) for words in words_of_inputs))
@@ -49,8 +48,8 @@ class WordTable:
             self.spelling[row, : len(words.spellings)] = words.spellings
 
     def reachable(self, batch: Words, query: Words, key: Words, across: Bool[np.ndarray, "..."]) -> np.ndarray:
-        """Return whether a link between two words is allowed. The words must be in the same sentence or, where `across`
-        is True, in different sentences.
+        """Return whether two words may be linked: they must be in the same sentence or, if `across` is True for them,
+        in different sentences.
 
         False for special tokens, and from a word to itself. All arguments are broadcast.
         """
@@ -65,7 +64,7 @@ class WordTable:
 
 
 class LinkBatch:
-    """Links between words for inputs of equal length, by relation and direction. They are used for every layer.
+    """Links between words for inputs of equal length, by relation and direction, computed once for all layers.
 
     The group of a link is its input, turn and distance or, across sentences, its input, turn and query. Its baseline is
     all reachable pairs of its group that are not links of that turn.
@@ -158,8 +157,8 @@ class LinkBatch:
     def values(
         self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return four values per link from the maps of one layer, as [link, value, head]: attention weight, excess over
-        the baseline, accuracy and contrast."""
+        """Return four values per link from the maps of one layer, as [link, value, head]: attention weight, attention
+        above baseline, accuracy and contrast."""
         weight = maps[self.batch, self.query, self.key]
         owner, batch, query, key = self.pairs
         by_piece = maps[batch, query, key] / self.table.sizes[batch, key, None].astype(maps.dtype)
@@ -185,8 +184,8 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return the values of every link, in the order of QUANTITIES. If a link has no baseline, its excess is 0 and
-        is left out of `counts`."""
+        """Return the values of every link, in the order of QUANTITIES. Links without a baseline get an excess of 0,
+        which is left out of `counts`."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
@@ -222,8 +221,8 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return whether the tokens of all words, in order, are exactly the tokens of the input. If not, the input cannot
-    be read in blocks."""
+    """Return whether the tokens of all words, in order, are exactly the tokens of the input, so that the input can be
+    read in blocks."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
@@ -245,8 +244,8 @@ class LinkSums:
 
 
 class LinkBlocks:
-    """Reader of the attention along the links of one input in one layer. Attention is read one block of queries at a
-    time. `cells` has the (query, key) positions from which contrasts are computed."""
+    """Reader of the attention along the links of one input in one layer, one block of queries at a time. `cells`
+    contains the (query, key) positions from which contrasts are computed."""
 
     def __init__(self, batch: LinkBatch, number: int, heads: int) -> None:
         self.batch, self.number, self.heads = batch, number, heads
@@ -272,7 +271,8 @@ class LinkBlocks:
         self.unfinished: dict[int, np.ndarray] = {}
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head to the running sums. `start` is the first query of the block."""
+        """Add the attention weights of one head, for the block of queries that begins at `start`, to the running
+        sums."""
         block = weights.float().cpu().numpy()[:, : self.first[-1]]
         rows = block[:, self.first[:-1]]  # weight on each word: its first piece, then its others
         for more in range(1, int(self.sizes.max())):
@@ -320,8 +320,8 @@ class LinkBlocks:
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """Return the attention along the links in one layer, and reset the running sums. The argument has the attention
-        weights at the positions in the attribute `cells`."""
+        """Return the attention along the links in one layer, and reset the running sums. The argument contains the
+        attention weights at the positions `cells`."""
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()

@@ -33,8 +33,8 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 
 @dataclass(frozen=True)
 class Pieces:
-    """The word and the sentence of each token in an input. The word is -1 for tokens outside words, and the sentence is
-    -1 also for special tokens."""
+    """The word and sentence of each token in an input. The word is -1 for tokens outside words, and the sentence is -1
+    for these tokens and special tokens."""
 
     word: Int[np.ndarray, " piece"]
     sentence: Int[np.ndarray, " piece"]
@@ -50,7 +50,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Positions from which contrasts of links are computed: three queries and three keys for each random draw.
+    """Query-key positions for computing contrasts of links: three queries and three keys for each random draw.
 
     `fits` marks valid draws: all other positions are inside the input, between other words, and not linked. The
     positions of invalid draws are undefined.
@@ -71,8 +71,8 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """The query-key positions of all valid random contrasts of links. The log attention at the first three positions of
-    a contrast is added, and the log attention at the last three positions is subtracted."""
+    """The six query-key positions of each valid random contrast of a link. The log attention at the first three
+    positions is added, and the log attention at the last three positions is subtracted."""
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -85,7 +85,7 @@ Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 def hexagons(
     pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
-    """Draw random sets of query-key positions, at most DRAWS, as controls for each link (a pair of words) of one input.
+    """Draw at most DRAWS random sets of query-key positions as controls for each link (a pair of words) in one input.
 
     Args:
         links: token positions of the words of the query and of the key.
@@ -107,7 +107,7 @@ def hexagons_of_inputs(
     causal: bool,
     seeds: Sequence[Sequence[int]],
 ) -> Hexagons:
-    """Draw random sets of query-key positions as controls for each link of several inputs with equal length.
+    """Draw random sets of query-key positions as controls for each link in several inputs of equal length.
 
     `is_taken` receives the link index, the word of the query and the word of the key of each draw, and returns whether
     no other cell of that link may be in this pair.
@@ -234,8 +234,8 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the contrast of each link, in nats, which is its log attention corrected for the effects of query, key and
-    distance. The contrast is a mean over random draws; 0 without valid draws."""
+    """Return the contrast of each link in nats: its log attention corrected for the effects of query, key and distance,
+    averaged over random draws; 0 without valid draws."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
@@ -251,16 +251,16 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape attention weights from [head, position in any draw] to [position in a draw, draw, head]. Each draw has
-    `cells` positions."""
+    """Reshape attention weights from [head, position in any draw] to [position in a draw, draw, head], with `cells`
+    positions per draw."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Return the mean contrast of each group of random draws, in nats. The contrast of a draw is the sum of its log
-    attention weights, with their signs.
+    """Return the mean contrast of each group of random draws, in nats. The contrast of a draw is the sum of its signed
+    log attention weights.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
     contrast. 0 below NOTHING; NaN for groups without draws. `signs` are 1 or -1 in equal numbers, and `starts` the
@@ -288,8 +288,8 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """Observer that computes, in every head, the mean contrast of each group of links (`entries`). Several groups may
-    belong to one input; draws depend only on the seed and the input."""
+    """Observer that computes, in every head, the mean contrast of each group of links (`entries`). An input may have
+    several groups; random draws depend only on the seed and the input."""
 
     def __init__(self, entries: Sequence[LinkEnds], *, layers: int, heads: int, causal: bool, seed: int) -> None:
         self._means = np.full((len(entries), layers, heads), np.nan)
@@ -310,7 +310,7 @@ class MeanContrasts:
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Return which attention weights the contrasts of each input need, ordered by group of links."""
+        """Request, for each input, the attention weights that its contrasts need, ordered by group of links."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
         cells = [
             [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]

@@ -38,7 +38,7 @@ def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
     """Return random sums of a score over inputs. For each sum, the links of every input are moved to one of their
-    possible positions, chosen at random.
+    allowed positions, chosen at random.
 
     `places` has, for each input, the score at each possible position, the true one first.
     """
@@ -53,7 +53,7 @@ def place_draws(
 def exchange_draws(
     groups: Sequence[Float[np.ndarray, "_ _ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of a score over inputs. In each sum, links are permuted at random among the inputs of a group.
+    """Return random sums of a score over inputs, after randomly permuting links among the inputs of each group.
 
     `groups` has, for each group at [i, j], the score of input i with the links of input j.
     """
@@ -69,7 +69,7 @@ def exchange_draws(
 
 
 def p_values(observed: Float[np.ndarray, " cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " cell"]:
-    """Return the one-sided p value of each observed sum: (1 + draws that are at least as large) / (1 + all draws)."""
+    """Return the one-sided p value of each observed sum: (1 + number of draws at least as large) / (1 + all draws)."""
     return (1 + (draws >= observed - _EQUAL * np.maximum(1, np.abs(observed))).sum(0)) / (1 + len(draws))
 
 
@@ -80,7 +80,7 @@ def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
 
 @dataclass(frozen=True)
 class Null:
-    """The observed sums of a score, and random sums under a null hypothesis."""
+    """The observed sums of a score over inputs, and the random sums under a null hypothesis."""
 
     observed: Float[np.ndarray, " cell"]
     draws: Float[np.ndarray, "draw cell"]
@@ -92,7 +92,7 @@ class Null:
 
 @dataclass(frozen=True)
 class LinkTest:
-    """The results, for every head, of testing the attention along links against four null models.
+    """The result for every head of testing the attention along links against four null models.
 
     Attributes:
         score, low, high: mean over inputs of a weight, with its 95 % interval.

@@ -38,7 +38,7 @@ def positions(encoding: Any, spans: Spans) -> tuple[int, ...]:
 
 
 def links_in_pieces(encoding: Any, sentence: AnnotatedSentence, *, core: str = "core_sets") -> Links:
-    """Return the frame links of a sentence as token positions, without links in truncated text."""
+    """Return the frame links of a sentence as token positions; links in truncated text are left out."""
     places = (
         (positions(encoding, link.element), positions(encoding, link.target)) for link in links_of(sentence, core=core)
     )
@@ -79,8 +79,8 @@ def relation_score(
     pairing: str = "product",
     causal: bool = False,
 ) -> Float[Any, "*heads"]:
-    """Return the largest attention weight among the query-key pairs of all links in an input; NaN without pairs. The
-    mean of this score over inputs is the link score of Kovaleva et al. (2019)."""
+    """Return the largest attention weight among the query-key pairs of all links in an input; NaN without pairs. Its
+    mean over inputs is the link score of Kovaleva et al. (2019)."""
     pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return weights[..., 0, 0] * float("nan")
@@ -105,8 +105,7 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
 
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
-    """Return the links of an input, followed by shifted copies. There is one copy for each nonzero shift that keeps all
-    positions within `places`."""
+    """Return the links of an input, then a copy for each nonzero shift that keeps all positions within `places`."""
     used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
     if not used or not allowed:
@@ -118,8 +117,7 @@ def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Return random groups of at most `most` inputs of equal length. A permutation test can exchange the links of the
-    inputs in a group."""
+    """Return random groups of at most `most` inputs with equal length, whose links a permutation test can exchange."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -134,8 +132,7 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """Query-key pairs in one input. Their score is the largest attention weight or, if `average` is True, the mean
-    attention weight."""
+    """Query-key pairs in one input, scored by the largest attention weight or, with `average`, by the mean weight."""
 
     input: int
     name: Any
@@ -170,7 +167,7 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request for long inputs only the attention weights at the query-key pairs, in the order of the groups."""
+        """Request only the attention weights at the query-key pairs of each long input, in the order of the groups."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]
@@ -210,7 +207,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return control pairs by name: from the queries of `pairs` to the previous, the next and the first token."""
+    """Return named control pairs from the queries of `pairs` to the previous, the next and the first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -226,8 +223,8 @@ WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The query-key pairs of one link, or of all links, in one input. `ordinary` has the positions of all tokens in the
-    input that are not special tokens."""
+    """The query-key pairs of one link, or of all links, in one input. `ordinary` contains the positions of all tokens
+    except special tokens."""
 
     input: int
     pairs: tuple[Pair, ...]
@@ -235,7 +232,7 @@ class Looked(NamedTuple):
 
 
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
-    """Return the query-key pairs of a link, followed by copies with shifted queries, one for each allowed shift.
+    """Return the query-key pairs of a link, followed by a copy for each allowed shift of its queries.
 
     Queries stay on ordinary positions and off the keys; with `causal`, they follow their keys.
     """
@@ -252,8 +249,8 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 
 class QueryResiduals:
-    """Observer of links between a query and a key token. It compares the attention to the key from the query of the
-    link with the attention to this key from every other query.
+    """Observer that compares, for each link, the attention to its key from its own query with the attention to this key
+    from every other query.
 
     `places` has the pairs of each link at their true query, then at every other query. The mean attention at each
     distance is also stored.
@@ -283,8 +280,7 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request the attention of long inputs in blocks of queries, because the mean attention at each distance
-        includes all query-key pairs."""
+        """Request the attention of long inputs in blocks of queries; mean attention by distance needs all pairs."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
@@ -307,15 +303,15 @@ class QueryResiduals:
                 self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
-        """Return the mean relative attention of each head at each distance (key minus query), from -longest to longest.
+        """Return the mean relative attention of each head at each distance (key minus query) from -longest to longest.
 
         In multiples of uniform attention; for decoders, log odds. 0 if no pair has that distance.
         """
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return an array per link with the largest residual among its query-key pairs: attention minus mean attention
-        at the same distance. Row 0 is for the true queries, and the other rows are for shifted queries."""
+        """Return an array per link with the largest residual (attention minus mean attention at the same distance)
+        among its query-key pairs. Row 0 is for the true queries, and other rows are for shifted queries."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]
@@ -353,12 +349,12 @@ class _LayerParts:
         }
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head, for a block of queries from query `start` on, to the running sums."""
+        """Add the attention weights of one head, for the block of queries that begins at `start`, to the running
+        sums."""
         self.add(slice(head, head + 1), start, weights.float().cpu().numpy()[None])
 
     def add(self, heads: slice, start: int, maps: Float[np.ndarray, "head query key"]) -> None:
-        """Add attention weights to the running sums. `maps` has the rows of some heads for a block of queries that
-        begins at query `start`."""
+        """Add the attention weights of some heads, for the block of queries that begins at `start`, to the sums."""
         low, high = np.searchsorted(self.ordinary, (start, start + maps.shape[1]))
         queries = self.ordinary[low:high]
         block = maps[:, queries - start][:, :, self.ordinary]

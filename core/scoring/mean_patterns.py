@@ -20,15 +20,15 @@ SIZE = 12
 
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
-    """Return, for each token, the fraction of the token that lies in each of `size` equal segments of the input,
-    float64. Rows sum to 1, columns to length / size. The result is cached and must not be modified."""
+    """Return the fraction of each token that lies in each of `size` equal segments of the input, float64. Rows sum to
+    1, and columns sum to length / size. The result is cached and must not be modified."""
     tokens, edges = np.arange(length)[:, None] / length, np.arange(size) / size
     overlap = np.minimum(tokens + 1 / length, edges + 1 / size) - np.maximum(tokens, edges)
     return np.maximum(overlap, 0) * length
 
 
 def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads size size"]:
-    """Resize attention maps of any length to SIZE x SIZE, weighted by area."""
+    """Resize attention maps of any length to SIZE x SIZE, averaging weights by area."""
     share = parts(weights.shape[-1])
     return np.asarray((share / share.sum(0)).T @ weights @ share)
 
@@ -45,7 +45,7 @@ class MeanPatterns:
         self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request for long inputs the attention from each query, summed over segments of equal length."""
+        """Request the attention from each query to segments of equal length; None if whole maps are needed."""
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -54,7 +54,7 @@ class MeanPatterns:
         self.inputs += len(inputs) if layer == self.first else 0
 
     def result(self) -> Float[np.ndarray, "layer head size size"]:
-        """Return the mean resized map of every head; NaN before any input."""
+        """Return the mean resized map of every head; NaN if there have been no inputs."""
         return self.sums / self.inputs if self.inputs else np.full_like(self.sums, np.nan)
 
 
@@ -73,8 +73,8 @@ class Grouping:
 
 
 def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Grouping:
-    """Cluster heads by their mean attention maps, with Ward linkage on the square roots of the weights (Hellinger
-    distance). If there are too few different heads, there are fewer than `groups` groups."""
+    """Cluster heads by their mean attention maps, with Ward linkage on the square roots of weights (Hellinger
+    distance). The result has fewer than `groups` groups if too few heads differ."""
     from sklearn.metrics import silhouette_samples  # 1 s of start-up
 
     roots = np.sqrt(patterns).reshape(len(patterns), -1)

@@ -65,8 +65,8 @@ RESAMPLES, HALVES = 500, 50
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """How well each pair of ablation methods agrees on the ranking of heads; NaN if a method ranks no head above
-    another. The diagonal compares a method with itself.
+    """The agreement of each pair of ablation methods on the ranking of heads; NaN if a method gives all heads the same
+    rank. The diagonal compares a method with itself.
 
     Attributes:
         tau: across halves of the examples, from sums over the halves.
@@ -108,8 +108,8 @@ def operators_agree(
     resamples: int = RESAMPLES,
     halves: int = HALVES,
 ) -> RankAgreement:
-    """Return Kendall's tau between the head effects of every two ablation methods. All methods use the same split
-    halves and bootstrap samples. Raises InputError for fewer than three heads or four examples."""
+    """Return Kendall's tau between the head effects under every two ablation methods, which share split halves and
+    bootstrap samples. Raises InputError for fewer than three heads or four examples."""
     operators, heads, rows = effects.shape
     if heads < 3 or rows < 4:
         raise InputError(

@@ -23,7 +23,7 @@ CLARK, KOVALEVA = "Clark et al. 2019", "Kovaleva et al. 2019"
 
 @dataclass(frozen=True)
 class HeadScore:
-    """The description of a head score: its name, formula and range, and the data that it needs.
+    """The description of a head score: its name, formula, range and required data.
 
     Attributes:
         low, high: range; None if unbounded.
@@ -103,7 +103,7 @@ def head_scores(
     weights: Float[Any, "*heads query key"], *, first: int | None, separators: Sequence[int], causal: bool
 ) -> dict[str, Float[Any, "*heads"]]:
     """Return all HEAD_SCORES of one input by name; NaN if undefined. `first` is the position of [CLS] or the start
-    token; None means 0."""
+    token, 0 if None."""
     places = [SpecialPositions(first or 0, tuple(separators), first or 0)]
     maps = MapBatch(weights, places, causal)
     return {name: score.of(maps) for name, score in HEAD_SCORES.items() if score.of}
@@ -131,8 +131,8 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention by name. Each score has one value or, if layers have attention
-    windows, one value per layer."""
+    """Return the HEAD_SCORES of uniform attention by name: one value or, if layers have attention windows, one value
+    per layer."""
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
     evenly = replace(
@@ -176,8 +176,8 @@ def long_scores(
 def long_even_scores(
     length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention on a long input by name. Each score has one value or, if layers have
-    attention windows, one value per layer."""
+    """Return the HEAD_SCORES of uniform attention on a long input by name: one value or, if layers have attention
+    windows, one value per layer."""
     layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
     return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
 

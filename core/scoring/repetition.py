@@ -18,8 +18,7 @@ LEAST_PAIRS = 4  # two in each half, because one has no spread
 
 
 class OwnAndOthers:
-    """Observer that compares two distances of each head: to other heads on the same input, and to itself on another
-    input.
+    """Observer of the distances of each head to other heads on the same input, and to itself on another input.
 
     `sums` has, by half of the pairs, sums and sums of squares of (distance to itself on the other input of the pair)
     minus (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half.
@@ -39,7 +38,7 @@ class OwnAndOthers:
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the resized maps of one layer. After the last layer, compare the two inputs in each complete pair."""
+        """Store the resized maps of one layer. After the last layer, compare the two inputs of each complete pair."""
         for number, maps in zip(inputs, resized(weights.double().cpu().numpy()), strict=True):
             index = self._start + number
             held = self._held.setdefault(index, np.empty((len(self.attending), self.heads, SIZE, SIZE)))
@@ -60,7 +59,7 @@ class OwnAndOthers:
 
 @dataclass(frozen=True)
 class Repeated:
-    """Whether each head is closer to some other head on the same input than to itself on another input.
+    """Whether each head is closer to another head on the same input than to itself on another input.
 
     Attributes:
         value: distance to itself minus that to the nearest other head, in nats per row; positive if the other is
@@ -76,8 +75,8 @@ class Repeated:
     pairs: int
 
     def share(self) -> tuple[float, float, float]:
-        """Return three fractions of heads: those whose value is above 0, significantly above 0, and not significantly
-        below 0."""
+        """Return three fractions of heads: those with values above 0, with values significantly above 0, and with
+        values not significantly below 0."""
         half = widened(len(self.value)) * (self.high - self.low) / 2
         counts = (self.value > 0, self.value - half > 0, self.value + half > 0)
         return tuple(float(count.mean()) for count in counts)  # type: ignore[return-value]

@@ -41,8 +41,8 @@ LEAST = 0.01  # fraction of a row's weight; scaling up a smaller one would give 
 
 @dataclass(frozen=True)
 class RolePositions:
-    """The token positions that determine the targets of each head role. `repeat` is (start, period) of a token sequence
-    that occurs twice in the input."""
+    """The token positions that determine the targets of each head role. `repeat` is the (start, period) of a token
+    sequence that occurs twice in the input."""
 
     length: int
     first: int = 0
@@ -86,8 +86,8 @@ def role_scores(
     control: Float[np.ndarray, "*heads query key"] | None = None,
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
-    """Return the score of every head for every role, such as attending to the previous token. `places` has the role
-    positions, which are the same for all inputs. Scores for roles outside `only` are NaN.
+    """Return the score of every head for every role, such as attending to the previous token; NaN for roles outside
+    `only`. `places` contains the role positions, which are the same for all inputs.
 
     `control` has the maps of equally long inputs without repeats. Raises InputError if `places` has a repeat and there
     is no control.
@@ -99,8 +99,8 @@ def role_scores(
 
 
 def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads statistic"]:
-    """Return four columns per role. The first two are the attention to the targets and this attention minus baseline,
-    both with the sink; the last two are the same without the sink."""
+    """Return four columns per role: the attention to the targets and this attention minus baseline, first with the
+    sink, then without it."""
     columns = []
     for score in scores.values():
         columns += [score.weight, score.weight - score.baseline]
@@ -125,7 +125,7 @@ Cells = Int[np.ndarray, "_ 2"]
 
 @lru_cache(maxsize=64)
 def target_cells(places: RolePositions, role: Role) -> Cells:
-    """Return the (query, key) positions at which the query can attend to a target of the role, ordered by query."""
+    """Return the (query, key) positions at which a query can attend to a target of the role, ordered by query."""
     positions = np.arange(places.length)
     cells = np.zeros((0, 2), dtype=int)
     if role in ("previous", "next"):
@@ -163,8 +163,7 @@ class RoleBlocks:
         )
 
     def take(self, head: Any, start: int, weights: Any) -> None:
-        """Add the attention weights of some heads to the running sums, for a block of queries that begins at query
-        `start`."""
+        """Add the attention weights of some heads, for the block of queries that begins at `start`, to the sums."""
         block = np.array(weights, dtype=np.float64)[..., : self.places.length]
         self.own.take(head, start, block)
         self.rest.take(head, start, without_sink(block, self.places.first))
@@ -200,7 +199,7 @@ class _Side:
         self.diagonals = np.zeros((*shape, bins if self.beside else 0))
 
     def take(self, head: Any, start: int, block: Float[np.ndarray, "*heads query key"]) -> None:
-        """Add the attention rows of some heads, for a block of queries from query `start` on, to the running sums."""
+        """Add the attention rows of some heads, for the block of queries that begins at `start`, to the sums."""
         if self.places.causal and start == 0:
             block[..., 0, :] = 0.0  # it has no choice
         count = block.shape[-2]
@@ -233,7 +232,7 @@ class _Side:
         return np.asarray((np.isin(shown.argmax(-1), self.places.rare) & (shown.max(-1) > 0)).sum(-1))
 
     def score(self, role: Role, control: "_Side | None") -> tuple[np.ndarray, np.ndarray]:
-        """Return the attention of each head to the targets of a role, and the attention that the baseline predicts."""
+        """Return the attention of each head to the targets of a role, and the attention expected under the baseline."""
         queries, keys = self.cells[role].T
         rows, weight = len(np.unique(queries)), self.targets[role]
         if not rows:
@@ -289,8 +288,8 @@ def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndar
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """The attention of all heads to the targets of one role, and this attention minus a baseline, both with and without
-    the sink. Estimates are arrays [layer, head, 1]."""
+    """The attention of all heads to the targets of one role, and this attention minus its baseline, both with and
+    without the sink, as estimates [layer, head, 1]."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -299,7 +298,7 @@ class RoleEstimate:
 
 
 class RoleMeans:
-    """Accumulator of the mean score of every head for every role, with the uncertainty of the means."""
+    """Accumulator of the mean score of every head for every role, with uncertainty."""
 
     def __init__(self, layers: int, heads: int):
         self.means = Means(layers, heads, 4 * len(ROLES))

@@ -124,7 +124,7 @@ class Rules:
 
     @property
     def wanted(self) -> float:
-        """Return the log capital that a bet against a mean effect must reach before this mean effect is rejected."""
+        """Return the log capital at which a bet rejects a mean effect."""
         return float(np.log(2 * self.heads / self.alpha))
 
 
@@ -132,8 +132,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return the log growth of the capital in bets that the mean effect exceeds `mean`, for each betting fraction. It
-    is -inf if a bet loses all. Effects must not exceed `clip`."""
+    """Return the log growth of the capital in bets that the mean effect exceeds `mean`, for each betting fraction; -inf
+    after a total loss. Effects must not exceed `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -147,8 +147,8 @@ def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return a lower confidence bound for the mean effect of each head. The bound is the largest mean that the test
-    rejects, or -`clip` if none is rejected. `wanted` is the log capital at which a mean is rejected."""
+    """Return a lower confidence bound for the mean effect of each head: the largest mean that the test rejects, or
+    -`clip` if it rejects none. `wanted` is the log capital at which a mean is rejected."""
     low, high = np.full(len(effects), -clip), effects.mean(1)
     for _ in range(HALVINGS):
         middle = np.maximum((low + high) / 2, np.nextafter(-clip, 0))
@@ -158,8 +158,8 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """Return the log growth of the capital in four bets: that the mean effect is above `margin`, above -`margin`, below
-    `margin`, and below -`margin`, in this order."""
+    """Return the log growth of the capital in four bets that the mean effect is above `margin`, above -`margin`, below
+    `margin`, and below -`margin`."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
@@ -172,8 +172,8 @@ def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
 
 
 def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
-    """Return, for each head, the probability that the test will have decided once all examples are measured, if the
-    remaining examples resemble the measured ones.
+    """Return the probability that the test will have decided on each head after all examples, if the remaining examples
+    resemble the measured ones.
 
     The log capital is assumed to grow at the same rate, with a normal error from the remaining examples and from the
     estimate of the rate. Uses the more likely verdict and the best fraction.
@@ -236,8 +236,7 @@ class Standings:
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """Return the heads that must be measured on more examples. These are the undecided heads, without the heads
-        that were stopped for futility."""
+        """Return the heads that must be measured on more examples: undecided, and not stopped for futility."""
         return self.open[~self.hopeless[self.open]]
 
 
@@ -250,8 +249,8 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
 
 
 def standings(exact: HeadRows, rules: Rules) -> Standings:
-    """Perform the interim analyses, in order, on the effects measured so far (other effects are NaN). All heads are
-    undecided until every head has been measured on the examples of the first analysis."""
+    """Perform the interim analyses in order, on the effects measured so far (NaN for the rest). All heads are undecided
+    until every head has been measured on the examples of the first analysis."""
     ready, effects = taken(exact), np.clip(exact, -rules.clip, rules.clip)
     found: list[Verdict] = ["open"] * rules.heads
     rows, hopeless = np.zeros(rules.heads, dtype=int), np.zeros(rules.heads, dtype=bool)
@@ -276,8 +275,8 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
 @dataclass(frozen=True)
 class NextStep:
-    """The next measurement of a sequential test, on examples from `start` up to, but not including, `stop`. The two
-    numbers are equal if the test has ended."""
+    """The next measurement of a sequential test, on examples from `start` up to but not including `stop`. If the test
+    has ended, `start` equals `stop`."""
 
     heads: Int[np.ndarray, " some"]
     start: int
@@ -289,8 +288,8 @@ class NextStep:
 
 
 def next_step(exact: HeadRows, rules: Rules) -> NextStep:
-    """Return which heads to measure next, and on which examples. All heads are measured before the first interim
-    analysis; afterwards, only the undecided heads are."""
+    """Return the heads and examples to measure next. All heads are measured before the first interim analysis, and only
+    undecided heads afterwards."""
     if (taken(exact) < rules.first).any():
         return NextStep(np.arange(rules.heads), 0, rules.first)
     state = standings(exact, rules)

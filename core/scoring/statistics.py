@@ -14,8 +14,8 @@ from .registry import MAP_SCORES
 
 
 class HeadStatistics:
-    """Observer that computes every statistic in MAP_SCORES for each head. Each input yields one number per statistic,
-    and these numbers are averaged over the inputs that have one."""
+    """Observer that computes every statistic in MAP_SCORES for each head, averaged over the inputs for which it is
+    defined."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool):
         self.causal = causal
@@ -24,7 +24,7 @@ class HeadStatistics:
         self._numbers: Sequence[int] = ()
 
     def take(self, places: Sequence[SpecialPositions], numbers: Sequence[int]) -> "HeadStatistics":
-        """Set the special tokens of the inputs in the next model run, and the indices of these inputs in the study."""
+        """Set the special tokens and the indices in the study of the inputs in the next model run."""
         self._places, self._numbers = places, numbers
         return self
 
@@ -38,8 +38,8 @@ class HeadStatistics:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request for long inputs the entropies, distances, and attention to neighbours and special tokens; None if a
-        score needs whole maps."""
+        """Request for each long input: entropies, distances, and attention to neighbours and special tokens. None if
+        whole maps are needed."""
         if queries != keys or not all(score.of_sums for score in MAP_SCORES):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]

@@ -37,8 +37,8 @@ FARTHEST = 8  # fixed distances that baselines try, both ways
 def word_maps(
     cells: Float[np.ndarray, "batch query key head"], inputs: Sequence[LinkedWords]
 ) -> Float[np.ndarray, "batch word word head"]:
-    """Convert attention maps between tokens to maps between words. Weights are summed over the tokens of the key word
-    and averaged over the tokens of the query word. The maps are padded with 0."""
+    """Convert attention maps between tokens to maps between words, padded with 0. Weights are summed over the tokens of
+    the key word and averaged over the tokens of the query word."""
     batch, length, _, heads = cells.shape
     weights = torch.from_numpy(np.ascontiguousarray(cells))
     marked = np.zeros((len(inputs), length, max(len(words.words) for words in inputs)), dtype=np.float32)
@@ -79,7 +79,7 @@ def _to_words(
 
 
 class RelationAttention:
-    """Observer of the attention along the links of every relation, in both directions. It measures weight, excess,
+    """Observer that measures the attention along the links of every relation in both directions: weight, excess,
     contrast and accuracy.
 
     `across` states which relations link words of different sentences.
@@ -113,8 +113,8 @@ class RelationAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request for long inputs the attention weights in blocks of queries, and the weights at the control positions
-        of contrasts."""
+        """Request for each long input: the attention weights in blocks of queries, and the weights at the control
+        positions of contrasts. None if whole maps are needed."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)
@@ -142,7 +142,7 @@ class RelationAttention:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
-        """Yield each relation and direction, with the estimates [layer, head, 1] of all quantities by name."""
+        """Yield each relation and direction with a dictionary of the estimates [layer, head, 1] of all quantities."""
         estimate, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:

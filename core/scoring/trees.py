@@ -21,7 +21,7 @@ Mask = Bool[np.ndarray, " word"]
 
 
 def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
-    """Return how many scored words have their gold governor (syntactic head): the numerator of UAS."""
+    """Return the number of scored words attached to their gold governor (syntactic head), the numerator of UAS."""
     return int(((np.asarray(gold) == np.asarray(predicted)) & scored).sum())
 
 
@@ -32,7 +32,7 @@ def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
 
 
 def governed(gold: Heads, scored: Mask) -> int:
-    """Return the number of scored words that have a governor: the denominator of the undirected attachment score."""
+    """Return the number of scored words with a governor, the denominator of the undirected attachment score."""
     return int((scored & (np.asarray(gold) != np.arange(len(gold)))).sum())
 
 
@@ -55,7 +55,7 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
 
 def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask) -> Int[np.ndarray, " tree"]:
-    """Return how many scored words each tree links to their gold governor, in either direction (undirected UAS)."""
+    """Return how many scored words each tree links to their gold governor in either direction (undirected UAS)."""
     counted = scored & (np.asarray(gold) != np.arange(len(gold)))
     return trees[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
 
@@ -85,8 +85,7 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
 
 
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
-    """Return the dependency tree with the highest score among the trees with exactly one root. If there are no such
-    trees, all trees are compared.
+    """Return the highest-scoring dependency tree with exactly one root or, if there is none, with any number of roots.
 
     `scores` are log weights of the governors of each word. Candidate 0 is "no governor", candidate j + 1 is word j.
     Values that are not finite are avoided if possible.
@@ -104,12 +103,13 @@ def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
 
 
 def right_branching(words: int) -> Heads:
-    """Return the baseline tree in which the governor of every word is the next word. The last word is the root."""
+    """Return the baseline tree in which the governor of every word is the next word, and the last word is the root."""
     return np.minimum(np.arange(words) + 1, words - 1)
 
 
 def left_branching(words: int) -> Heads:
-    """Return the baseline tree in which the governor of every word is the previous word. The first word is the root."""
+    """Return the baseline tree in which the governor of every word is the previous word, and the first word is the
+    root."""
     return np.maximum(np.arange(words) - 1, 0)
 
 
@@ -136,8 +136,8 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
-    """Return the tree in which the governor of each word is at a fixed offset. A word is a root if the offset leads
-    outside the sentence."""
+    """Return the tree with every governor at a fixed offset; words whose offset leads outside the sentence are
+    roots."""
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
     return np.where((heads < 0) | (heads >= len(offsets)), places, heads)
