@@ -33,7 +33,7 @@ _WRITERS = {  # last linear module of a layer's attention and feed-forward block
 
 @dataclass(frozen=True)
 class PartChange:
-    """A change to one sublayer or layer of a model: it is ablated, or its output is replaced.
+    """A change to one sublayer or layer of a model, which is ablated or whose output is replaced.
 
     Attributes:
         outputs: for each input, what the sublayer adds to the residual stream, or the output of the layer. None ablates
@@ -61,7 +61,7 @@ def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
-    """Return the module that computes what a sublayer adds to the residual stream, or the module of a layer."""
+    """Return the module that computes what a sublayer adds to the residual stream; for a layer, the layer module."""
     layer = layers_of(checkpoint)[part.within(checkpoint.layers, checkpoint.heads).layer]
     if part.kind == "layer":
         return layer
@@ -70,7 +70,7 @@ def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
 
 @contextmanager
 def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs: Sequence[int]) -> Iterator[None]:
-    """Apply changes of sublayers and layers to all forward passes that this thread runs within the context."""
+    """Apply changes of sublayers and layers to all forward passes of this thread within the context."""
 
     def hook(change: PartChange) -> Any:
         def replace(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
@@ -101,8 +101,8 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
 def parts_kept(
     checkpoint: Checkpoint, parts: Sequence[LayerBlock]
 ) -> Iterator[dict[LayerBlock, Float[Tensor, "batch position hidden"]]]:
-    """Yield a dictionary for the next forward pass of this thread. Afterwards, it holds the output of each layer, or
-    what each sublayer adds to the residual stream. Raises InterventionError if the modules cannot be found."""
+    """Yield a dictionary that the next forward pass of this thread fills with the output of each layer, or with what
+    each sublayer adds to the residual stream. Raises InterventionError if the modules cannot be found."""
     kept: dict[LayerBlock, Tensor] = {}
 
     def hook(part: LayerBlock) -> Any:

@@ -25,7 +25,7 @@ MOST_ROWS = 192  # of a block
 
 @dataclass(frozen=True)
 class CommonInput:
-    """The tokens or words of one input that two checkpoints share, as token positions in each checkpoint."""
+    """The tokens or words that two checkpoints share in one input, as token positions in each checkpoint."""
 
     first: tuple[Group, ...]
     other: tuple[Group, ...]
@@ -43,8 +43,8 @@ def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
 
 
 def common_words(first: Encoding, other: Encoding) -> CommonInput:
-    """Return the words and special tokens that two checkpoints have in common, for an input that they tokenise
-    differently. Separators are included only if both checkpoints have equally many."""
+    """Return the words and special tokens that two checkpoints share in an input that they tokenise differently.
+    Separators are included only if both checkpoints have the same number of separators."""
     mine, theirs = (_by_place(encoding) for encoding in (first, other))
     shared = [position for position in mine if position in theirs]
     if len(first.separators) != len(other.separators):
@@ -66,7 +66,7 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Return at most `queries` random indices of tokens or words, in ascending order; all indices if `queries` is None.
+    """Return at most `queries` random indices of tokens or words, in ascending order; None means all indices.
     `backward` leaves out the first query, which attends only to itself in a causal model."""
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:
@@ -76,14 +76,15 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
 
 @dataclass(frozen=True)
 class RowBlock:
-    """The attention rows of inputs with similar lengths, in one padded tensor, and the index of each row's input."""
+    """The attention rows of inputs with similar lengths in one padded tensor, and the index of the input of each
+    row."""
 
     rows: Float[Tensor, "head row key"]
     inputs: Sequence[int]
 
 
 class CommonRows:
-    """Observer that stores the attention rows of sampled queries over the tokens or words that two checkpoints share.
+    """Observer that stores the attention rows of sampled queries over the tokens or words shared by two checkpoints.
 
     Args:
         groups: for each input, the positions of every shared token or word.
@@ -143,8 +144,8 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
 def take_rows(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
 ) -> list[Float[Tensor, "head _ _"]]:
-    """Run the model and return the attention rows of the sampled queries of each input, float32. Rows sum to 1, and
-    heads are in the order of `Checkpoint.all_heads`."""
+    """Run the model and return the attention rows of the sampled queries of each input, float32. Rows sum to 1; heads
+    are in the order of `Checkpoint.all_heads`."""
     run(checkpoint, encodings, [observer], layers=observer.layers)
     return observer.rows
 

@@ -20,7 +20,7 @@ SHOWN_WORDS = 10
 
 @dataclass(frozen=True)
 class OutputChange:
-    """The logit and probability of one class or token before and after a change of the model or input.
+    """The logit and probability of one class or token before and after changing the model or input.
 
     Attributes:
         logit_before, logit_after: NaN if the run predicts nothing.
@@ -36,7 +36,7 @@ class OutputChange:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The attention maps and predictions of a model for one input, before and after the model is changed.
+    """The attention maps and predictions of a model for one input, before and after changing the model.
 
     Attributes:
         moved: total variation distance, half the sum over keys of |after - before|, mean over queries, 0 to 1.
@@ -52,7 +52,7 @@ class Comparison:
 
 
 def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[Change]) -> Comparison:
-    """Run one input with and without interventions, and compare maps and predictions.
+    """Run one input with and without interventions, and compare attention maps and predictions.
 
     Classifiers predict classes, causal language models the next token, and masked ones the token at the first mask
     (without a mask, nothing). Raises InputError if the model computes no maps, and the errors of `run`.
@@ -88,8 +88,8 @@ def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInpu
 
 
 def answer_positions(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[int, int] | None:
-    """Return the position at which a token is predicted in each of two inputs: the mask or, in a causal model, the last
-    token. None for classifiers. Raises InputError if a required mask is missing."""
+    """Return the position of the prediction in each of two inputs: the mask or, in a causal model, the last token. None
+    for classifiers. Raises InputError if a required mask is missing."""
     if checkpoint.labels is not None:
         return None
     places = [_mask_or_end(checkpoint, encoding) for encoding in (first, second)]
@@ -143,8 +143,8 @@ def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
 
 
 def predicted(choices: Sequence[OutputChange]) -> tuple[OutputChange, OutputChange] | None:
-    """Return the most likely class or token before and after a change. None if the model predicts scores, or if nothing
-    is predicted before or after the change."""
+    """Return the most likely class or token before and after a change; None if the model predicts scores, or if a
+    prediction is missing before or after the change."""
     first = [choice for choice in choices if math.isfinite(choice.logit_before)]
     then = [choice for choice in choices if math.isfinite(choice.logit_after)]
     if len(choices) < 2 or not first or not then:

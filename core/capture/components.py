@@ -28,7 +28,7 @@ _NAME = re.compile(r"^L(\d{1,9})[ -]?(attention|feedforward|layer)$", re.IGNOREC
 
 
 class LayerBlock(NamedTuple):
-    """A sublayer of one layer (zero-based), or the whole layer. `str(LayerBlock(2, "attention"))` is "L3-attention"."""
+    """A sublayer of one layer, or the whole layer (zero-based). `str(LayerBlock(2, "attention"))` is "L3-attention"."""
 
     layer: int
     kind: PartKind
@@ -139,8 +139,8 @@ class Graph:
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """Return the name of a receiver, such as "L1H2", "L1-feedforward" or "output". Also return which input of a
-        head it is: "q", "k" or "v" ("" for other receivers)."""
+        """Return the name of a receiver, such as "L1H2", "L1-feedforward" or "output", and which input of a head it is:
+        "q", "k" or "v" ("" for other receivers)."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""

@@ -37,12 +37,12 @@ FEW = 8  # largest segment table that is factored into weights and a 0/1 mask
 
 
 def sum_of(value: object) -> Sum | None:
-    """Return the contributions that are attached to a tensor and add up to it; None if there are none."""
+    """Return the contributions attached to a tensor, whose sum is this tensor; None if there are none."""
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 
 def carry(value: Float[Tensor, "*axes"], carried: Sum) -> Float[Tensor, "*axes"]:
-    """Attach contributions that add up to a tensor to this tensor, and return the tensor."""
+    """Attach to a tensor the contributions that add up to it, and return the tensor."""
     value.contributions = carried  # type: ignore[attr-defined]
     return value
 
@@ -95,7 +95,7 @@ _ADDITIONS = frozenset(("add", "__add__", "__radd__"))
 
 
 class Carrying(TorchFunctionMode):
-    """Torch function mode that represents the tensors of a forward pass as sums of the contributions of components.
+    """Torch function mode that represents tensors in a forward pass as sums of contributions of components.
 
     Attributes:
         tables: the component of each embedding table, by the id of its weights.
@@ -251,8 +251,7 @@ TOLERANCE = 1e-4  # of a row's largest |score|; beyond it a family is not exact 
 
 @dataclass(frozen=True)
 class HeadInputs:
-    """Queries and keys of one layer for a batch of inputs with equal length. Each query and each key is stored as a sum
-    of contributions.
+    """Queries and keys of one layer for a batch of inputs with equal length, each stored as a sum of contributions.
 
     Attributes:
         part: the set of heads; "" if there is only one.
@@ -287,7 +286,7 @@ class HeadInputs:
 
     @cached_property
     def scores(self) -> Float[Tensor, "batch head query key"]:
-        """Return the attention scores before the softmax, including those of masked keys."""
+        """Return the attention scores before the softmax, including the scores of masked keys."""
         products = self.whole_query @ self.whole_key.mT * self.scaling
         return products if self.bias is None else products + self.bias
 
@@ -311,8 +310,8 @@ def take_head_inputs(
     norms: bool = False,
     by_difference: bool = False,
 ) -> None:
-    """Compute the queries and keys of every layer as sums of the contributions of earlier components. Pass the results
-    to a function, batch by batch.
+    """Compute the queries and keys of every layer as sums of contributions of earlier components, and pass them to
+    `take` batch by batch.
 
     The checkpoint must use the attention interface of transformers, in float32 or float64. Raises InterventionError if
     the contributions do not add up exactly.
@@ -467,7 +466,7 @@ def _tables(checkpoint: Checkpoint) -> dict[int, Contributor]:
 
 
 def has_position_embeddings(checkpoint: Checkpoint) -> bool:
-    """Return whether the model adds position embeddings to word embeddings, as separate contributions."""
+    """Return whether the model adds position embeddings to word embeddings as separate contributions."""
     return any(table.kind == "position" for table in _tables(checkpoint).values())
 
 

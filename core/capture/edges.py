@@ -68,7 +68,7 @@ def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "
 
 
 def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of a layer, given the residual stream `middle` before the feed-forward sublayer and the output
+    """Return the output of a layer from the residual stream `middle` before its feed-forward sublayer and the output
     `fed` of this sublayer. The two tensors are broadcast to a common shape."""
     return middle + fed if block.norm_first else block.norms[1](middle + fed)
 
@@ -116,7 +116,7 @@ class AlignedPairs:
 @dataclass(frozen=True)
 class PairRun:
     """The results of a forward pass on inputs A. `own` is what each sender adds to the residual stream on A, and
-    `other` is what it adds on the paired inputs B.
+    `other` is what the sender adds on the paired inputs B.
 
     At positions of A that are not aligned, `other` is what the sender adds in A.
     """
@@ -194,8 +194,8 @@ def streams(run: PairRun) -> Iterator[Streams | Float[Tensor, "sender pair posit
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """Return the effect of every edge on every pair of inputs (A, B), float64. The effect is the decrease in the logit
-    difference m on A if the edge carries the sender's output on B instead of A.
+    """Return the effect of every edge on every pair of inputs (A, B), float64. The effect is how much the logit
+    difference m on A decreases if the edge carries the output of its sender on B instead of A.
 
     Args:
         difference: m as a function of logits [..., pair, choice].
@@ -251,8 +251,8 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """Return how much the output of each head (before W_O) changes if a changed residual stream is used for only its
-    query, only its key or only its value. `changed_streams` are inputs of the attention sublayer."""
+    """Return how much the output of each head (before W_O) changes if only its query, only its key or only its value is
+    computed from a changed residual stream. `changed_streams` are inputs of the attention sublayer."""
     block, own = run.stack.blocks[layer], run.layers[layer]
     senders, pairs, length, hidden = changed_streams.shape
     shared = block.qkv(changed_streams.flatten(0, 1)).view(-1, length, 3, block.heads, hidden // block.heads)
@@ -298,8 +298,8 @@ def _finish(run: PairRun, out: Float[Tensor, "variant pair position hidden"], la
 def checked_stack(
     checkpoint: Checkpoint, encoding: Encoding, *, place: int | None = None, gradients: bool = False
 ) -> Stack:
-    """Return the layers of a checkpoint as a stack that reproduces the logits of the model on an input. Raises
-    InterventionError for unsupported model families, classifiers and options.
+    """Return a checkpoint as a stack of layers, after checking that the stack reproduces the logits of the model.
+    Raises InterventionError for unsupported model families, classifiers and options.
 
     Args:
         encoding: the input; logits may differ by AGREEMENT of the largest logit.
@@ -431,7 +431,7 @@ class _Circuits:
 
     def streams(self, receivers: Sequence[int], layer: int, *, with_heads: bool) -> Tensor:
         """Return the input of each receiver in each circuit, as a tensor [receiver, circuit, pair, position, hidden].
-        If `with_heads` is True, the outputs of the heads of `layer` are already added."""
+        If `with_heads`, the outputs of the heads of `layer` have already been added."""
         run, graph = self.run, self.run.graph
         stream = self._heard(receivers, 0, 1)
         for number in range(layer + with_heads):

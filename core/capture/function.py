@@ -35,8 +35,8 @@ Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 def refuse_no_number(
     layer: int, numbers: Float[Tensor, "head query"], values: str = "Attention scores", *, head: int = 0, query: int = 0
 ) -> None:
-    """Raise CheckpointError if attention scores or outputs contain NaN or infinity, naming the layer, head and
-    token."""
+    """Raise CheckpointError, which names the layer, head and token, if attention scores or outputs contain NaN or
+    infinity."""
     if not bool(torch.isfinite(numbers).all()):
         row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
         raise CheckpointError(
@@ -60,7 +60,7 @@ def refuse_no_output(layer: int, output: Float[Tensor, "batch query head dim"]) 
 
 
 def has_no_numbers(values: Tensor) -> bool:
-    """Return whether a tensor contains NaN or +infinity. Logits of impossible tokens may be -infinity."""
+    """Return whether a tensor contains NaN or +infinity; -infinity is allowed, for logits of impossible tokens."""
     if not values.is_floating_point() or torch.isfinite(values.sum(dtype=torch.float32)):
         return False
     return bool((torch.isnan(values) | (values == float("inf"))).any())
@@ -75,7 +75,7 @@ class PassEnded(BaseException):
 
 @dataclass
 class AttentionRun:
-    """The settings of one forward pass: what the attention function records and changes.
+    """The settings of one forward pass: what the attention function records and what it changes.
 
     Attributes:
         layers: number of attention calls in a forward pass, one per layer (more in an encoder-decoder).
@@ -121,7 +121,7 @@ class AttentionRun:
     last: int | None = None
 
     def next_layer(self) -> int:
-        """Count one more attention call, and return the zero-based layer of the call."""
+        """Count another attention call, and return the zero-based layer of this call."""
         call = self.calls % self.layers
         self.calls += 1
         return self.numbers[call] if self.numbers else call
@@ -134,8 +134,8 @@ class AttentionRun:
 
     @property
     def asks(self) -> bool:
-        """Return whether this run observes or changes attention. If it does, a forward pass without attention calls is
-        an error."""
+        """Return whether this run observes or changes attention, so that a forward pass without attention calls is an
+        error."""
         asked = (self.watcher, self.head_changes, self.cuts, self.streamer, self.reporter, self.mixer, self.opener)
         return any(asked) or self.gates is not None or self.nudged
 
@@ -145,7 +145,7 @@ _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=
 
 @contextmanager
 def running(run: AttentionRun) -> Iterator[AttentionRun]:
-    """Context manager that applies the settings of a run to all forward passes of this thread. It cannot be nested."""
+    """Context manager that applies the settings of a run to all forward passes of this thread; it cannot be nested."""
     token = _CURRENT.set(run)
     try:
         yield run
@@ -170,8 +170,8 @@ def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Context manager that stops each forward pass once the attention weights of the last layer in `layers` are known;
-    the model then returns nothing. If `layers` is empty or None, forward passes run to their end."""
+    """Context manager that ends each forward pass, without output, once the attention weights of the last layer in
+    `layers` are known. If `layers` is empty or None, forward passes are not cut short."""
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
         yield
@@ -187,7 +187,7 @@ def attention(
     dropout: float = 0.0,
     **options: Any,
 ) -> tuple[Float[Tensor, "batch query head value_dim"], Float[Tensor, "batch head query column"] | None]:
-    """Compute attention in place of the attention function of transformers, with the changes of the current run.
+    """Compute attention with the changes of the current run, in place of the attention function of transformers.
 
     Returns the outputs of heads before W_O, and the weights if they were computed whole, otherwise None.
 
@@ -260,8 +260,8 @@ def attention_weights(
     options: dict[str, Any],
     cuts: Sequence[Cut] = (),
 ) -> Float[Tensor, "batch head query column"]:
-    """Return softmax(Q K^T * scaling + mask) without the edges in `cuts`. The result equals that of the eager functions
-    of transformers.
+    """Return softmax(Q K^T * scaling + mask) without the edges in `cuts`, equal to the result of the eager functions of
+    transformers.
 
     At least float32. Rows sum to 1, or to less if a cut does not renormalise. A sink is the last column. Raises
     InterventionError if a cut leaves a query without a visible key.
@@ -309,7 +309,7 @@ def changed_weights(
     layer: int,
     visible: Callable[[], Bool[Tensor, "rows 1 query key"]],
 ) -> Float[Tensor, "batch head query column"]:
-    """Apply the interventions of a run to attention weights, and pass the result to the watcher of the run.
+    """Apply the interventions of a run to attention weights, and pass the changed weights to the watcher of the run.
 
     `visible` returns which keys a query may attend to; it is slow, so it is called only if needed. Raises PassEnded if
     nothing after these weights is observed.
@@ -382,8 +382,8 @@ def _by_group(
 
 
 def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
-    """Raise InterventionError if an attention knockout leaves a query without any visible key. The `scores` are those
-    before the softmax, in which masked or cut keys are -inf or the smallest number of the dtype."""
+    """Raise InterventionError if an attention knockout leaves a query without visible keys. In `scores` (before the
+    softmax), masked or cut keys are -inf or the smallest number of the dtype."""
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(
             "An attention knockout must leave every query at least one key; a query in a layer with windowed "

@@ -24,7 +24,7 @@ LIKELY = 5  # tokens listed beside the chosen one
 
 @dataclass(frozen=True)
 class GenerationStep:
-    """One token that a model has generated, with its attention rows.
+    """One token that a model generated, with its attention rows.
 
     Attributes:
         probability: of this token when it was chosen, after the temperature.
@@ -52,12 +52,12 @@ class Generated:
 
     @property
     def size(self) -> int:
-        """Return the memory of the stored attention maps and rows, in bytes."""
+        """Return how many bytes of memory the stored attention maps and rows take."""
         whole = 0 if self.maps is None else self.maps.weights.nbytes
         return whole + sum(step.rows.nbytes for step in self.steps)
 
     def grown(self, steps: int) -> AttentionMaps:
-        """Return the attention maps of the prompt together with the first `steps` new tokens.
+        """Return the attention maps of the prompt followed by the first `steps` new tokens.
 
         If the prompt has no maps, return the rows of new tokens over the last tokens, with all earlier tokens as one
         key. Raises InputError if there are neither.
@@ -104,7 +104,8 @@ class Generated:
 
 
 def check_prompt(checkpoint: Checkpoint, prompt: Encoding, new: int) -> None:
-    """Raise CheckpointError if the model cannot generate text, and InputError if prompt and new tokens are too long."""
+    """Raise CheckpointError if the model cannot generate text, and InputError if the prompt and the new tokens are too
+    long."""
     if not checkpoint.causal or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
             f"Text generation needs a decoder with a language model head; {checkpoint.name} is not one. Choose a "
@@ -133,8 +134,8 @@ def generate(
     seed: int = 0,
     on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
-    """Generate tokens until an end-of-text token, but at most `new` tokens (1 to MOST). The attention maps of the
-    prompt are captured.
+    """Generate tokens until an end-of-text token, but at most `new` tokens (1 to MOST), and capture the attention maps
+    of the prompt.
 
     `temperature` divides the logits before sampling; 0 takes the most probable token. Raises the errors of
     `check_prompt`.
@@ -169,7 +170,7 @@ def generate(
 
 
 def translated(checkpoint: Checkpoint, text: str) -> str:
-    """Return the greedy translation of a text by an encoder-decoder."""
+    """Return the translation of a text by an encoder-decoder with greedy decoding."""
     source = checkpoint.encode(text)
     given = torch.tensor([source.ids], device=checkpoint.device)
     room = min(MOST, checkpoint.max_length - 1)

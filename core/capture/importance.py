@@ -24,7 +24,8 @@ READINGS: tuple[str, ...] = ("example", "token")
 
 @dataclass(frozen=True)
 class Gradients:
-    """Sums over inputs of the absolute gradient of the loss with respect to a gate (a factor on a head's output).
+    """Sums over inputs of the absolute gradient of the loss with respect to a gate, which is a factor on a head's
+    output.
 
     Attributes:
         example: sum over inputs of |dL/dxi_h|, float64.
@@ -52,7 +53,7 @@ def gradients(
     *,
     zeroed: Float[Tensor, "layer head"] | None = None,
 ) -> Gradients:
-    """Return gradients of the loss, in eval mode, with respect to the gate of every head: a factor of 1 on its output.
+    """Return gradients of the loss, in eval mode, with respect to the gate (a factor of 1) on the output of every head.
 
     `labels` are class indices (cross-entropy), or scores for one output (squared error). `zeroed` is 0 for pruned
     heads. Raises CheckpointError without a classifier, InputError if inputs and labels do not match, and
@@ -87,8 +88,8 @@ def check_labels(
     labels: Sequence[int | float],
     what_needs: str = "Head importance needs",
 ) -> None:
-    """Raise CheckpointError if the model is not a classifier, and InputError if examples and labels differ in
-    number."""
+    """Raise CheckpointError if the model is not a classifier, and InputError if the numbers of examples and labels
+    differ."""
     if checkpoint.labels is None:
         raise CheckpointError(
             f"{what_needs} a classifier; {checkpoint.name} has no classification head. Open a fine-tuned checkpoint."

@@ -24,8 +24,8 @@ _OFFSETS = {"previous": -1, "current": 0, "next": 1}
 
 @dataclass(frozen=True)
 class Given:
-    """Replacements for the outputs of heads (before W_O) in one batch. `places` is True at the positions to replace;
-    None means all positions."""
+    """Replacements for the outputs of heads (before W_O) in one batch. `places` is True at positions whose outputs are
+    replaced; None means all positions."""
 
     outputs: Float[Tensor, "layer batch query head dim"]
     places: Bool[Tensor, "batch query"] | None = None
@@ -33,11 +33,12 @@ class Given:
 
 @runtime_checkable
 class StandInSource(Protocol):
-    """A source of replacement outputs of heads for the ablation methods "mean", "resample", "constant" and "patch"."""
+    """A source of outputs that replace those of heads in the ablation methods "mean", "resample", "constant" and
+    "patch"."""
 
     @property
     def operator(self) -> str:
-        """Return the ablation method for which the replacement outputs are used."""
+        """Return the ablation method that uses these replacement outputs."""
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """Return the replacement outputs of heads for a batch of inputs with equal length."""
@@ -62,7 +63,7 @@ class Intervention:
 
 @dataclass(frozen=True)
 class Knockout:
-    """Attention knockout: edges from queries to keys that are cut in heads of some layers (Geva et al. 2023).
+    """Attention knockout: edges from queries to keys that are cut in the heads of some layers (Geva et al. 2023).
 
     Attributes:
         edges: a function that returns, for an input, True where an edge is cut.
@@ -111,7 +112,7 @@ def head_changes_of(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> dict[int, list[HeadChange]]:
-    """Return how interventions other than knockouts change the heads of each layer, for a batch of inputs with equal
+    """Return how interventions except knockouts change the heads of each layer, for a batch of inputs with equal
     length.
 
     Raises InterventionError if a method is unknown, lacks its source, or is "next" in a causal model, or a head has two
@@ -203,7 +204,7 @@ def known_operator(name: str) -> str:
 
 def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
     """Check that an ablation method can be used, and return its name. Raises InterventionError if the name is unknown,
-    if the method lacks its `source` or gets that of another method, or for "next" in a causal model."""
+    if the method lacks its `source` or gets the source of another method, or for "next" in a causal model."""
     if source is not None and source.operator == name:
         return cast(Operator, name)
     if name in FROM_REFERENCE or source is not None:
@@ -222,8 +223,8 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
 
 
 def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
-    """Raise InterventionError for ablation methods that are undefined in one of the stacks of an encoder-decoder.
-    For example, queries of cross attention have no position among the keys."""
+    """Raise InterventionError for an ablation method that is undefined in a stack of an encoder-decoder; queries of
+    cross attention, for example, have no position among the keys."""
     for change in changes:
         if isinstance(change, Knockout) or not part:
             continue
@@ -242,7 +243,7 @@ def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None
 def visible_keys(
     mask: Tensor | None, weights: Float[Tensor, "batch head query key"]
 ) -> Bool[Tensor, "rows 1 query key"]:
-    """Return which keys each query may attend to, according to an attention mask.
+    """Return a mask of the keys that each query may attend to, given an attention mask.
 
     `mask` is added to scores, or True for visible keys; None: all are visible. *Shape:* (batch or 1, 1, query or 1, at
     least key). Only the shape of `weights` is read.
@@ -258,7 +259,7 @@ def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
     """Replace the attention rows of ablated heads by fixed rows that sum to 1, and return all rows. The weights have no
-    sinks, and the ablation method is disable, previous, current, next or first."""
+    sinks; the ablation method is disable, previous, current, next or first."""
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 
@@ -270,8 +271,8 @@ def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 
 
 
 def pointing(operator: str, visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """Return float32 attention rows with weight 1 on the previous, current, next or first token, or on the query itself
-    if that token does not exist or is masked."""
+    """Return float32 attention rows with weight 1 on the previous, current, next or first token. If this token does not
+    exist or is masked, the weight is on the query itself."""
     length = visible.shape[-1]
     own = torch.arange(visible.shape[-2], device=visible.device)  # cross attention has other keys, and only "first"
     target = torch.zeros_like(own) if operator == "first" else own + _OFFSETS[operator]

@@ -60,7 +60,7 @@ class NamedEdges:
 @dataclass(frozen=True, eq=False)
 class LinkEdges:
     """The attention edges between linked positions of each input, given as (earlier position, later position). If
-    `causal`, only the edge from the later to the earlier position is cut; otherwise both directions are."""
+    `causal`, only the edge from the later to the earlier position is cut, otherwise the edges in both directions."""
 
     links: Mapping[Encoding, Sequence[tuple[int, int]]]
     causal: bool
@@ -90,7 +90,7 @@ def edges_of(kind: str, *, causal: bool) -> NamedEdges:
 
 
 def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding], Bool[Tensor, "query key"]]:
-    """Return a function that marks an input's attention edges from the given queries to the given keys.
+    """Return a function that marks the attention edges of an input from the given queries to the given keys.
 
     Raises InputError without queries or keys; the function raises InputError if a position is outside the input.
     """

@@ -30,7 +30,7 @@ WINDOW = 256  # most queries and keys of a window
 
 @dataclass(frozen=True)
 class BlockMaps:
-    """The largest attention weight in each block of queries and keys, for all heads and one long input.
+    """The largest attention weight in each block of queries and keys, for all heads on one long input.
 
     Attributes:
         maxima: 0 to 1, without sinks.
@@ -55,12 +55,12 @@ class BlockMaps:
 
 
 def block_of(length: int) -> int:
-    """Return the smallest block size, in tokens, that splits an input of this length into at most BLOCKS blocks."""
+    """Return the smallest block size in tokens for which an input of this length has at most BLOCKS blocks."""
     return max(1, -(-length // BLOCKS))
 
 
 def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
-    """Compute the largest attention weight in every block for every head, in one pass and without storing whole maps.
+    """Compute the largest attention weight in every block for every head, in one pass without storing whole maps.
 
     Raises InputError if the input was truncated, and CheckpointError if scores are NaN or infinite.
     """
@@ -137,7 +137,7 @@ def window(
 
 
 def refuse_cut(checkpoint: Checkpoint, encoding: Encoding) -> None:
-    """Raise InputError if the input was truncated because it exceeds the context of the model."""
+    """Raise InputError if the input was truncated because it is longer than the context of the model."""
     if encoding.cut:
         raise InputError(
             f"A prompt must fit into the context of {checkpoint.name} ({checkpoint.max_length} tokens); got "

@@ -24,7 +24,8 @@ from .sweeping import Computing, Variant, head_masks, sweep
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded examples with their labels (class indices or scores), and names for error messages."""
+    """Encoded examples with their labels (class indices or scores), and the names of the examples for error
+    messages."""
 
     encodings: Sequence[Encoding]
     labels: Sequence[int | float]
@@ -103,8 +104,8 @@ def first_order(
     *,
     source: StandInSource | None = None,
 ) -> Float[Tensor, "layer head input"]:
-    """Return the first-order effect of ablating each head on the loss of each example, positive if the ablation raises
-    the loss.
+    """Return the first-order effect of ablating each head on the loss of each example; positive if ablation raises the
+    loss.
 
     Raises CheckpointError without a classifier, InterventionError if the method is undefined or heads cannot be
     changed, and InputError if examples and labels do not match.
@@ -151,6 +152,7 @@ def _changed(
 
 
 def slopes_of(variants: Sequence[Variant], slopes: Float[Tensor, "layer head input"]) -> Float[Tensor, "variant input"]:
-    """Return the first-order effect of ablating each set of components. It is the sum of the effects of its heads."""
+    """Return the first-order effect of ablating each set of components, which is the sum of the effects of its
+    heads."""
     masks = head_masks(variants, *slopes.shape[:2])
     return torch.einsum("vlh,lhi->vi", masks.to(slopes.dtype), slopes)

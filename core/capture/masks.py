@@ -21,7 +21,7 @@ _LAZY: ContextVar[bool] = ContextVar("masks_are_rules", default=False)
 
 @contextmanager
 def lazily() -> Iterator[None]:
-    """Within this context, let the current thread use mask functions instead of mask tensors. Inputs must not be
+    """Within this context, the current thread uses mask functions instead of mask tensors. Inputs must not be
     padded."""
     token = _LAZY.set(True)
     try:
@@ -40,8 +40,8 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """Return the eager attention mask. Within `lazily`, return a placeholder tensor instead, which only carries the
-    mask function. Transformers calls this function in place of its own.
+    """Return the eager attention mask or, within `lazily`, a placeholder tensor that carries the mask function.
+    Transformers calls this function in place of its own.
 
     The mask (batch, 1, query, key) is added to scores, 0 for visible keys; None if transformers skips it.
     `mask_function` states whether a query may attend to a key (None: causal), and `attention_mask` is True for keys
@@ -59,14 +59,13 @@ def mask_of(
 
 
 def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """Return the mask function that a placeholder made by `mask_of` carries; None for other masks. The function takes
+    """Return the mask function that a placeholder from `mask_of` carries; None for other masks. The function takes
     positions of queries and keys, and returns whether each query sees the key."""
     return getattr(mask, "rule", None)
 
 
 def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """Return the attention mask of the given queries, as numbers that are added to scores; None if every key is
-    visible.
+    """Return the attention mask of the given queries as numbers to add to scores; None if every key is visible.
 
     `mask` may be a placeholder. Masked keys have the smallest number of the dtype. *Shape:* (batch or 1, 1, some
     queries, key).
@@ -86,7 +85,7 @@ def _seen(rule: Callable[[Tensor, Tensor], Tensor], queries: slice, keys: int, d
 def visible_rows(
     mask: Tensor | None, row: int, queries: slice, keys: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor | None, slice]:
-    """Return the attention mask of the given queries of one input, and the range of keys that the queries see.
+    """Return the attention mask of the given queries of one input, and the range of keys that these queries see.
 
     The mask (1 or head, some queries, some keys) is added to scores; None if every query sees all of these keys. The
     argument `mask` may be a placeholder. *Shape:* (batch or 1, 1 or head, query, at least key).

@@ -26,8 +26,8 @@ from .running import Observer, batches, prepared
 
 
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
-    """Return the fraction of norm-based attention on separators, averaged over heads and queries, float64. Norm-based
-    attention is the norm of weighted value vectors. NaN if the input has no separators or values are not available."""
+    """Return the fraction of norm-based attention (norms of weighted value vectors) on separators, averaged over heads
+    and queries, float64; NaN without separators or if values are not available."""
     shares = torch.full((checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)
 
     class Separators:
@@ -49,8 +49,8 @@ LAYERS_MAPS = 4  # arrays of a layer in memory at once: weights, exact weights, 
 
 @dataclass(frozen=True)
 class Contributions:
-    """The vectors alpha f(x) (attention weight times transformed value vector) that add up to the attention output of
-    one layer, without sinks. All inputs have equal length."""
+    """The vectors alpha f(x) (attention weight times transformed value vector) whose sum is the attention output of one
+    layer, without sinks, for inputs of equal length."""
 
     weights: Float[Tensor, "batch head query key"]
     values: Float[Tensor, "batch head key dim"]
@@ -70,7 +70,7 @@ class Contributions:
         return self.weights * self.lengths()[:, :, None]
 
     def together(self) -> Float[Tensor, "batch query key"]:
-        """Return the norm of the sum of alpha f(x) over heads, for every query and key. Opposite contributions of heads
+        """Return the norm of the sum of alpha f(x) over heads, for every query and key; opposite contributions
         cancel."""
         rows = [
             torch.einsum("bhk,bhkd->bkd", self.weights[:, :, query], self.transformed).norm(dim=-1)
@@ -85,8 +85,8 @@ class Contributions:
 
 @dataclass(frozen=True)
 class NormMaps:
-    """Norm-based attention maps of one input: norms of value vectors after the output projection, multiplied by the
-    attention weights, float32. NaN in layers without attention."""
+    """Norm-based attention maps of one input, float32: attention weights multiplied by the norms of value vectors after
+    the output projection. NaN in layers without attention."""
 
     heads: Float[np.ndarray, "layer head query key"]
     layers: Float[np.ndarray, "layer query key"]
@@ -99,8 +99,8 @@ def contributions(
     *,
     kept_layers: int = 0,
 ) -> None:
-    """Compute the vectors alpha f(x) that add up to the attention output of each layer, in one forward pass. Pass them
-    to the function `take`.
+    """Compute the vectors alpha f(x) whose sum is the attention output of each layer, in one forward pass, and pass
+    them to `take`.
 
     Raises InputError if values or output projections are not available, or the maps would not fit into memory.
 
@@ -153,7 +153,7 @@ def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
 
 
 def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:
-    """Pass norm-based attention maps to observers. The rows of the maps are normalised to sum to 1."""
+    """Pass norm-based attention maps, whose rows are normalised to sum to 1, to observers."""
 
     def show(layer: int, taken: Contributions, inputs: list[int]) -> None:
         maps = normalised(taken.norms())

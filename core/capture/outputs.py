@@ -28,8 +28,8 @@ from .running import batches, by_layer, prepared
 def layer_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch position hidden"]]]:
-    """Yield, for each batch, the indices of its inputs and the hidden states after the embeddings and after each layer,
-    float32.
+    """Yield, for each batch, the indices of its inputs, and the hidden states after the embeddings and after each
+    layer, float32.
 
     The last output is after the final LayerNorm, if there is one. Raises InterventionError if the family does not
     return hidden states.
@@ -58,8 +58,8 @@ BY = ("class", "position", "all")
 
 @contextmanager
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
-    """Context manager that yields an empty list. The next forward pass appends the outputs of heads (before W_O) of
-    each layer to this list. Raises InterventionError if the outputs are not available."""
+    """Context manager that yields an empty list, to which the next forward pass appends the outputs of heads (before
+    W_O) of each layer. Raises InterventionError if the outputs are not available."""
     if not is_interceptable(checkpoint):
         raise InterventionError(
             "Head outputs can only be read from models that use the attention interface of transformers; "
@@ -74,7 +74,7 @@ def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "bat
 def batched_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch query head dim"]]]:
-    """Yield, batch by batch, the indices of the inputs and the outputs of all heads before the output projection W_O.
+    """Yield, for each batch, the indices of its inputs and the outputs of all heads before the output projection W_O.
     Raises InterventionError if the outputs are not available."""
     for inputs in batches(encodings):
         with outputs_reported(checkpoint) as kept:
@@ -104,7 +104,7 @@ def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
 
 @dataclass(frozen=True)
 class ByClass:
-    """Replacement outputs of every head for each class of position, for "mean" ablation and for optimal constants.
+    """Replacement outputs of every head by class of position, for "mean" ablation and for optimal constants.
 
     Attributes:
         outputs: before W_O; classes in the order of CLASSES.
@@ -120,8 +120,8 @@ class ByClass:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the outputs that replace those of a head, for each position of a batch. They depend on the class of
-        the token at this position or on the absolute position."""
+        """Return the outputs that replace head outputs at each position of a batch, by class of the token or by
+        absolute position."""
         classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
         if self.positions is not None:
@@ -172,8 +172,8 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Replacement outputs for "resample" ablation, taken from another reference example of equal length. If there is
-    none, the example has the nearest length, and its positions are stretched to the length of the input.
+    """Replacement outputs for "resample" ablation, taken from another reference example of equal length or, if there is
+    none, of the nearest length, with its positions stretched to the length of the input.
 
     The choice depends on the seed, the draw number and the tokens of the input, but not on the batch. Raises InputError
     for fewer than two different examples.
@@ -197,7 +197,8 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """Choose the reference example whose head outputs replace those of an input. Its tokens must differ."""
+        """Return the reference example whose head outputs replace those of an input. Its tokens differ from the
+        input."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
@@ -212,8 +213,8 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the replacement outputs for a batch: the outputs of heads for the chosen reference examples, as
-        computed by `outputs_of`."""
+        """Return the replacement outputs for a batch, which are the head outputs that `outputs_of` computes for the
+        chosen reference examples."""
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 
@@ -231,7 +232,7 @@ def _stretched(outputs: Float[Tensor, "layer query head dim"], length: int) -> F
 
 @dataclass(frozen=True)
 class Alignment:
-    """Aligned positions of two inputs, as pairs (position of A, position of B)."""
+    """Aligned positions of two inputs, as pairs (position in A, position in B)."""
 
     pairs: tuple[tuple[int, int], ...]
 
@@ -256,7 +257,7 @@ def check_pairs(
     what_needs: str, firsts: Sequence[Encoding], seconds: Sequence[Encoding], alignments: Sequence[Alignment]
 ) -> None:
     """Raise InputError if pairs of inputs are incomplete, have no aligned positions, or have aligned positions outside
-    an input. `what_needs` begins the error message, such as "Patching needs"."""
+    an input. The error message begins with `what_needs`, such as "Patching needs"."""
     if not firsts or not len(firsts) == len(seconds) == len(alignments):
         raise InputError(
             f"{what_needs} pairs of inputs with one token alignment per pair; got {len(firsts)} first inputs, "
@@ -268,7 +269,7 @@ def check_pairs(
 
 @dataclass(frozen=True)
 class Patched:
-    """Activation patching of heads: replaces their outputs by those for a partner input, at aligned positions.
+    """Activation patching of heads, which replaces their outputs by those for a partner input at aligned positions.
 
     Attributes:
         outputs: of the partner of each input of the run, before W_O.
@@ -281,7 +282,7 @@ class Patched:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the outputs of heads on the partner inputs at aligned positions; other positions are not replaced."""
+        """Return the head outputs for the partner inputs at aligned positions; other positions are not replaced."""
         rows, length, example = len(encodings), len(encodings[0]), self.outputs[inputs[0]]
         outputs = example.new_zeros(example.shape[0], rows, length, *example.shape[2:])
         places: Bool[Tensor, "batch query"] = torch.zeros(rows, length, dtype=torch.bool, device=example.device)

@@ -44,7 +44,7 @@ class InputPairs:
 
 @dataclass(frozen=True)
 class Untouched:
-    """The logits of inputs A and B without patches, and the outputs of heads for A, which are patched into B."""
+    """The logits of inputs A and B without patches, and the head outputs for A, which patching inserts for B."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -53,7 +53,7 @@ class Untouched:
 
 @dataclass(frozen=True)
 class Patches:
-    """The logits of inputs A, of inputs B, and of B with the outputs of components replaced by those for A."""
+    """The logits of inputs A, of inputs B, and of B with the outputs of components replaced by their outputs for A."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -61,7 +61,8 @@ class Patches:
 
 
 def everywhere(first: Encoding, second: Encoding) -> Alignment:
-    """Align all positions of two inputs one to one. Raises InputError if the inputs differ in length."""
+    """Align each position of an input with the same position of another input. Raises InputError if the inputs differ
+    in length."""
     if len(first) != len(second):
         raise InputError(
             f"Inputs must have the same number of tokens to be aligned by position; got {len(first)} and "
@@ -89,8 +90,8 @@ def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
 def patch(
     checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched | None = None
 ) -> Patches:
-    """Return the logits of each input B if the outputs of components are replaced by those for its partner A, at
-    aligned positions.
+    """Return the logits of each input B if the outputs of components at aligned positions are replaced by those for its
+    partner A.
 
     Each variant is a set of components that are patched together; an empty one leaves B unchanged. Raises InputError if
     a component does not exist, InterventionError if outputs are not available, and CheckpointError if nothing is
@@ -152,8 +153,8 @@ def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
 def part_changes(
     checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
 ) -> dict[LayerBlock, PartChange]:
-    """Return the change that replaces the outputs of each sublayer or layer for inputs B by those for the paired inputs
-    A, at aligned positions. Raises InterventionError if outputs are not available."""
+    """Return the change that replaces, at aligned positions, the outputs of each sublayer or layer for inputs B by
+    those for the paired inputs A. Raises InterventionError if outputs are not available."""
     outputs: dict[LayerBlock, list[Tensor]] = {part: [] for part in parts}
     placed: list[Tensor] = []
     for first, second, alignment in zip(pairs.firsts, pairs.seconds, pairs.alignments, strict=True) if parts else ():

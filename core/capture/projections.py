@@ -36,7 +36,7 @@ _ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), 
 
 
 def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the output projection of every layer that has attention, in order; empty if none can be found."""
+    """Return the output projection of every layer that has attention, in order; empty if they cannot be found."""
     if not is_interceptable(checkpoint) or len(checkpoint.sets) > 1:
         return []
     seen: list[nn.Module] = []
@@ -62,7 +62,7 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the module of each layer with attention: the closest ancestor of the output projection in a module
+    """Return the module of each layer with attention: the nearest ancestor of the output projection that is in a module
     list."""
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
@@ -79,8 +79,8 @@ def _listed(model: nn.Module, name: str) -> nn.Module | None:
 
 @dataclass(frozen=True)
 class OutputProjection:
-    """The output projection W_O of one layer, split by head, and its bias (0 if it has none), with at least float32
-    precision. `triangle` is R^T from the QR decomposition W_O^T = Q R, so that |v R^T| = |v W_O| for any v."""
+    """The output projection W_O of one layer, split by head, and its bias (0 without a bias), in at least float32.
+    `triangle` is R^T from the QR decomposition W_O^T = Q R, so that |v R^T| = |v W_O| for any v."""
 
     weight: Float[Tensor, "head dim hidden"]
     triangle: Float[Tensor, "head dim dim"]
@@ -151,8 +151,8 @@ def maps_and_values(
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
-    """Return the value projection W_V of every layer, split by head, float64. Heads that share a projection get copies.
-    Layers in which no value projection is found are missing from the list."""
+    """Return the value projection W_V of every layer, split by head, float64; layers without a known value projection
+    are left out. Heads that share a projection get copies."""
     slices = []
     for name, layer in _value_layers(checkpoint):
         if isinstance(layer.weight, Tensor):
@@ -200,7 +200,7 @@ def _by_head(states: Tensor, name: str, checkpoint: Checkpoint) -> np.ndarray:
 
 
 def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
-    """Return the copying score of each head: sum(lambda) / sum(|lambda|) over the eigenvalues of its OV circuit, from
+    """Return the copying score sum(lambda) / sum(|lambda|) of each head, over the eigenvalues of its OV circuit, from
     -1 to 1 (pure copying).
 
     They are the eigenvalues of W_O (W_E^T W_E) W_V, a matrix of the head dimension. NaN in layers without attention;
@@ -229,8 +229,8 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
 
 
 def share(circuit: Float[np.ndarray, "dim _"]) -> float:
-    """Return the sum of the eigenvalues of a matrix divided by the sum of their absolute values; 0 for a zero
-    matrix."""
+    """Return the sum of the eigenvalues of a matrix divided by the sum of their absolute values; 0 for a matrix of
+    zeros."""
     eigenvalues = np.linalg.eigvals(circuit)
     size = float(np.abs(eigenvalues).sum())
     return float(eigenvalues.sum().real) / size if size else 0.0

@@ -38,7 +38,7 @@ def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
 
 
 def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return, for each layer, the linear module whose input is the concatenated outputs of the heads. Raises
+    """Return, for each layer, the linear module that takes the concatenated outputs of heads as input. Raises
     InterventionError if layers share a module."""
     projections = output_modules(checkpoint)
     if len(projections) != checkpoint.layers or len({id(projection) for projection in projections}) != len(projections):
@@ -57,7 +57,7 @@ def weights_of(head: Head, projection: nn.Module, heads: int) -> tuple[slice, ..
 
 
 def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Path) -> Path:
-    """Write a checkpoint to a new or empty folder without the given heads and without heads that were pruned earlier.
+    """Write a checkpoint, without the given heads and without previously pruned heads, to a new or empty folder.
 
     Raises InputError if there are no heads, a head does not exist, or the folder is not empty; CheckpointError for a
     custom pooling; InterventionError if the family cannot be pruned.
@@ -103,7 +103,8 @@ def every_component(checkpoint: Checkpoint) -> list[Component]:
 
 
 def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
-    """Return boolean masks for the weights of a model, by parameter name: False for the weights of removed components.
+    """Return boolean masks for the weights of a model by parameter name, which are False for weights of removed
+    components.
 
     Other parameters remain whole. Raises InterventionError if layers share an output projection, or sublayers cannot be
     found.
@@ -144,8 +145,8 @@ def component_importance(
 def block_gradients(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> Float[Tensor, " layer"]:
-    """Return the mean absolute gradient of the loss with respect to the gate of every feed-forward sublayer, float64.
-    The unit is that of the loss."""
+    """Return the mean absolute gradient of the loss with respect to the gate (a factor on the output) of every
+    feed-forward sublayer, float64."""
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)
     for chosen in batches(encodings, BATCH_TOKENS // 2):

@@ -76,7 +76,7 @@ def _weights(run: AttentionRun, scores: Tensor) -> Tensor:
 
 @contextmanager
 def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ()) -> Iterator[AttentionRun]:
-    """Observe or change attention at every softmax call of this thread within the context.
+    """Observe or change attention at every softmax call of this thread within this context.
 
     `flat` lists the heads of each call, for families with inputs and heads in one axis. Raises InterventionError for
     ablation methods that need the outputs of heads.
@@ -98,9 +98,9 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return the point in a forward pass at which heads can be observed and changed, such as "interface" (the attention
-    interface of transformers) or "flat softmax" (a softmax whose scores have one axis for inputs and heads). Raises
-    CheckpointError if there is no such point."""
+    """Return where in a forward pass heads can be observed and changed, such as "interface" (the attention interface of
+    transformers) or "flat softmax" (a softmax whose scores have one axis for inputs and heads). Raises CheckpointError
+    if this is impossible."""
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
     model = checkpoint.model
@@ -117,14 +117,14 @@ def reach_of(checkpoint: Checkpoint) -> Reach:
 
 
 def is_interceptable(checkpoint: Checkpoint) -> bool:
-    """Return whether the outputs, queries, keys and values of heads can be read through transformers' attention
-    interface."""
+    """Return whether the attention interface of transformers gives access to the outputs, queries, keys and values of
+    heads."""
     return reach_of(checkpoint) == "interface"
 
 
 def is_streamed(checkpoint: Checkpoint) -> bool:
-    """Return whether attention on long inputs can be computed in blocks of queries (`core.capture.streaming`). This is
-    not possible if an indexer chooses the keys of a layer (Qwen4-Exp)."""
+    """Return whether attention on long inputs can be computed in blocks of queries (`core.capture.streaming`), which is
+    impossible if an indexer chooses the keys of a layer (Qwen4-Exp)."""
     indexed = "indexed_attention" in (getattr(checkpoint.model.config, "layer_types", None) or ())
     return checkpoint.family.streams and not indexed and is_interceptable(checkpoint)
 
@@ -132,8 +132,8 @@ def is_streamed(checkpoint: Checkpoint) -> bool:
 def reached(
     checkpoint: Checkpoint, run: AttentionRun, reach: Reach | None = None
 ) -> AbstractContextManager[AttentionRun]:
-    """Return a context for forward passes of this thread, in which a run observes or changes attention. Raises
-    InterventionError if this is not possible. By default, `reach` is the result of `reach_of`."""
+    """Return a context manager within which a run observes or changes attention in forward passes of this thread.
+    Raises InterventionError if this is not possible. By default, `reach` is the result of `reach_of`."""
     config, reach = checkpoint.model.config, reach or reach_of(checkpoint)
     if reach == "interface":
         if config._attn_implementation != NAME:
@@ -182,7 +182,8 @@ _GIVES_SCORES = {"squeezebert"}  # transformers returns the scores before the so
 
 
 def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
-    """Return the maps (batch, head, query, key) that a model returns with `output_attentions`, one per layer.
+    """Return the attention maps (batch, head, query, key) that a model returns with `output_attentions`, one tensor per
+    layer.
 
     For an encoder-decoder, those of the encoder come first, then self- and cross-attention of each decoder layer.
     Layers that return no map, or several maps for parts of a text (PEGASUS-X), are missing.

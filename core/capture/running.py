@@ -39,7 +39,7 @@ JOINED_BYTES = 32_000_000  # limit for a batch's maps of all layers; larger ones
 
 @runtime_checkable
 class Joining(Protocol):
-    """Interface of an observer of attention maps that can process all layers of a batch at once."""
+    """Interface of an observer that can process the attention maps of all layers of a batch at once."""
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
         """Process the attention maps of a batch, with the heads of all layers concatenated (index layer * heads +
@@ -47,8 +47,8 @@ class Joining(Protocol):
 
 
 class MapsOfBatch:
-    """Passes the attention maps of one batch to observers, layer by layer. `Joining` observers get the maps of all
-    layers at once if the maps are short. `layers` is the expected number of layers, or 0 if unknown."""
+    """Passes the attention maps of one batch to observers, layer by layer or, for `Joining` observers and short maps,
+    all layers at once. `layers` is the expected number of layers, or 0 if unknown."""
 
     def __init__(self, observers: Sequence[Any], inputs: list[int], layers: int) -> None:
         self.by_layer, self.inputs, self.layers = list(observers), inputs, layers
@@ -56,7 +56,7 @@ class MapsOfBatch:
         self.held: list[Tensor] = []
 
     def take(self, layer: int, weights: Float[Tensor, "batch head query key"]) -> None:
-        """Pass the attention maps of one layer to the observers, or hold them until the last layer."""
+        """Pass the attention maps of one layer to the observers, or store them until the last layer."""
         if layer == 0 and 1 < self.layers <= JOINED_BYTES / weights.nbytes:
             self.joining = [observer for observer in self.by_layer if isinstance(observer, Joining)]
             self.by_layer = [observer for observer in self.by_layer if not isinstance(observer, Joining)]
@@ -86,7 +86,7 @@ Change = Intervention | Knockout | PartChange
 
 @runtime_checkable
 class Observer(Protocol):
-    """An observer of attention maps, which reduces the maps of each layer and batch while a model runs.
+    """An observer of attention maps, which processes the maps of each layer and batch while a model runs.
 
     Observers with `takes_sinks = True` also get maps whose last key is a sink. `Joining` observers get all layers of
     short inputs at once. Hybrid models pass only layers that have attention, with their numbers in the model.
@@ -98,8 +98,8 @@ class Observer(Protocol):
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Yield batches of at most `batch_tokens` tokens of inputs with equal length, as lists of indices, longest inputs
-    first."""
+    """Yield batches of inputs with equal length, at most `batch_tokens` tokens per batch, as lists of indices, longest
+    inputs first."""
     order = sorted(range(len(encodings)), key=lambda k: ([-length for length in encodings[k].lengths], k))
     start = 0
     while start < len(order):
@@ -147,14 +147,14 @@ def _flat(
 def with_sink(
     checkpoint: Checkpoint, weights: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head query column"]:
-    """Append the weights of the attention sink as a last column if the model family has sinks. In layers without a
-    sink, these weights are 0."""
+    """Append the weights of the attention sink as a last column if the model family has sinks; 0 in layers without a
+    sink."""
     lacks = checkpoint.family.sinks and weights.shape[3] == weights.shape[2]
     return torch.nn.functional.pad(weights, (0, 1)) if lacks else weights
 
 
 def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
-    """Stack the tensors of all attention calls, ordered by layer. Layers without attention get zeros."""
+    """Stack the tensors of all attention calls in the order of layers, with zeros for layers without attention."""
     own = checkpoint.sets[0]
     if not own.attending:
         return torch.stack(list(called))
@@ -173,8 +173,8 @@ def prepared(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[AttentionRun]:
-    """Prepare the attention of a checkpoint for forward passes within the context: interventions are applied, and
-    attention weights are passed to the watcher.
+    """Prepare a checkpoint for forward passes within this context, in which interventions are applied and attention
+    weights are passed to the watcher.
 
     Yields the settings of the run, which may be changed before the forward pass. Raises InterventionError if the family
     cannot be changed, or an intervention is undefined for it.
@@ -423,8 +423,8 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """Return the attention maps for one input, one object for each set of heads in `parts`. If `parts` is None, return
-    those of all sets. Raises the errors of `capture`."""
+    """Return the attention maps for one input, one object for each set of heads in `parts`; None means all sets. Raises
+    the errors of `capture`."""
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 
@@ -439,8 +439,8 @@ def captured_parts(
 
 
 def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray, "layer ..."]:
-    """Stack the maps of a set of heads by layer, given the maps of each attention call. Layers without attention get
-    NaN. Raises CheckpointError if a layer has a different number of heads than the config."""
+    """Stack the maps of a set of heads by layer, given the maps of each attention call, with NaN for layers without
+    attention. Raises CheckpointError if a layer has a different number of heads than the config."""
     for call in own.calls:
         if len(kept[call]) != own.heads:
             raise CheckpointError(
@@ -456,7 +456,7 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
 def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict[int, np.ndarray]) -> AttentionMaps:
     """Create the attention maps of one set of heads, such as the decoder, from the weights [head, query, key] of each
-    call."""
+    attention call."""
     weights = stacked_maps(kept, own)
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
     sentences = tuple(sentence if sentence is not None else 0 for sentence in queries.sentence)
@@ -490,8 +490,8 @@ def predict(
 def answers(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
 ) -> Float[Tensor, "input choice"]:
-    """Return the logits of a classifier, or those of a language model at one position of each input (`places`). Raises
-    CheckpointError if the checkpoint is neither."""
+    """Return the logits of a classifier, or the logits of a language model at one position of each input (`places`).
+    Raises CheckpointError for other checkpoints."""
     rows: dict[int, Tensor] = {}
     run(checkpoint, encodings, [], interventions=changes,
         on_batch=lambda inputs, output: rows.update(logits_at(checkpoint, output, inputs, places)))  # fmt: skip
@@ -502,7 +502,7 @@ def logits_at(
     checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
 ) -> dict[int, Float[Tensor, " choice"]]:
     """Return the logits of each input in a batch, by index of the input. `places` are the positions at which a language
-    model predicts. Raises CheckpointError if the output of the model has no logits."""
+    model predicts. Raises CheckpointError if the model returns no logits."""
     logits = getattr(output, "logits", None)
     if logits is None:
         raise CheckpointError(
@@ -513,6 +513,6 @@ def logits_at(
 
 
 def stacked(checkpoint: Checkpoint, rows: dict[int, Float[Tensor, " choice"]]) -> Float[Tensor, "input choice"]:
-    """Stack the logits in `rows`, a dictionary by input index, into one tensor in the order of the inputs."""
+    """Stack logits, given as a dictionary by index of the input, into one tensor in the order of the inputs."""
     exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
     return torch.stack([rows[k] for k in range(len(rows))]).to(exact).cpu()

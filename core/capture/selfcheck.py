@@ -69,8 +69,8 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
 
 
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.ndarray, "layer head query key"]]:
-    """Return the eager attention maps of transformers for every set of heads, float32. The result is empty if
-    transformers returns no maps. Sinks, and layers without attention in a hybrid model, are left out."""
+    """Return the eager attention maps of transformers for every set of heads, float32, without sinks and without layers
+    that have no attention. The result is empty if transformers returns no maps."""
     model, before = checkpoint.model, checkpoint.model.config._attn_implementation
     model.set_attn_implementation("eager")
     try:

@@ -25,7 +25,7 @@ LARGE, MASSIVE = 100, 1000  # times the median magnitude of a layer (Sun et al. 
 
 
 def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
-    """Return a mask of the keys of an input that are the first token, separators or punctuation (KINDS)."""
+    """Return a mask of the first token, separators and punctuation (KINDS) among the keys of an input."""
     keys = np.zeros((len(KINDS), len(encoding)), dtype=bool)
     keys[0, encoding.first or 0] = True
     keys[1, list(encoding.separators)] = True
@@ -38,8 +38,8 @@ def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
 
 @dataclass(frozen=True)
 class SinkSums:
-    """How much each head attends to each kind of sink token, and how much these tokens add to the output of the head.
-    NaN for inputs without such tokens.
+    """How much each head attends to each kind of sink token, and how much these tokens contribute to the output of the
+    head; NaN for inputs without such tokens.
 
     Attributes:
         share: mean over the queries of the text of the attention to keys of the kind.
@@ -123,7 +123,7 @@ def find_sinks(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> SinkSum
 
 
 class Massive(NamedTuple):
-    """The largest entry of the hidden states after one layer, as a multiple of the median magnitude for the same input.
+    """The largest absolute entry of the hidden states after one layer, as a multiple of the median for the same input.
 
     Attributes:
         kind: index into KINDS of the token that has it; -1 for other tokens.
@@ -167,8 +167,8 @@ def massive_activations(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -
 
 @dataclass(frozen=True)
 class SinkChange:
-    """An ablation of one head. It sets the output of the head to 0 ("head"), or its values at keys of one kind to 0
-    ("zero") or to their mean over inputs ("mean")."""
+    """An ablation of one head, which sets its output to 0 ("head"), or its values at keys of one kind to 0 ("zero") or
+    to their mean over inputs ("mean")."""
 
     layer: int
     head: int
@@ -178,7 +178,7 @@ class SinkChange:
 
 
 def measure_of(checkpoint: Checkpoint) -> str:
-    """Return the name of the measure for changes of a checkpoint's output. It depends on the output layer."""
+    """Return the name of the measure for changes in a checkpoint's output, which depends on the output layer."""
     if checkpoint.labels is not None:
         return "change of the score" if len(checkpoint.labels) == 1 else "KL divergence of the label distribution"
     if checkpoint.model.get_output_embeddings() is not None:

@@ -28,8 +28,8 @@ _POINTWISE = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("
 
 
 def packs(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether oneDNN's packed kernels can be used: float32 needs a CPU with AVX-512, and bfloat16 needs a CPU
-    with bfloat16 instructions."""
+    """Return whether oneDNN's packed kernels can be used, for which float32 needs a CPU with AVX-512, and bfloat16
+    needs a CPU with bfloat16 instructions."""
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -120,8 +120,8 @@ class _PackedProducts(TorchFunctionMode):
 
 @contextmanager
 def packed(device: torch.device, tokens: int) -> Iterator[None]:
-    """Use packed matrix products within this context if the forward pass has enough tokens for packing to save time.
-    Gradients are not supported."""
+    """Use packed matrix products within this context if the forward pass has enough tokens to save time. Gradients are
+    not supported."""
     if tokens < FEWEST or not packs(device, torch.float32):
         yield
         return
@@ -175,7 +175,8 @@ class Block:
     separate: dict[str, Tensor]
 
     def seen(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the input of the attention sublayer: x, or x after the LayerNorm if it comes first."""
+        """Return the input of the attention sublayer, which is x, or x after the LayerNorm if the LayerNorm comes
+        first."""
         return self.norms[0](x) if self.norm_first else x
 
     def mixed_of(
@@ -191,11 +192,11 @@ class Block:
     def joined(
         self, mixed: Float[Tensor, "batch length head dim"], x: Float[Tensor, "batch length hidden"]
     ) -> Float[Tensor, "batch length hidden"]:
-        """Project the outputs of heads by W_O, and add the result to the residual stream."""
+        """Project the outputs of heads by W_O, and add the projected outputs to the residual stream."""
         return self.out(mixed.reshape(x.shape), plus=x)
 
     def without_feedforward(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the output of the layer without its feed-forward sublayer. In BERT, both LayerNorms are still
+        """Return the output of the layer without its feed-forward sublayer; in BERT, both LayerNorms are still
         applied."""
         return joined if self.norm_first else self.norms[1](self.norms[0](joined))
 
@@ -207,8 +208,9 @@ class Block:
         return self.norms[1](self.narrow(self.wide(middle, activation=self.activation), plus=middle))
 
     def widened(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows inner"]:
-        """Return the first matrix product of the feed-forward sublayer, without biases. Its input is the residual
-        stream, centred and multiplied by the LayerNorm weight, but not yet divided by the standard deviation."""
+        """Return the first matrix product of the feed-forward sublayer without biases, computed from the residual
+        stream after centring and multiplication by the LayerNorm weight, but before division by the standard
+        deviation."""
         norm, bias = self.norms[self.norm_first], self.wide.bias
         product = self.wide((x - x.mean(-1, keepdim=True)) * norm.weight)
         return product if bias is None else product.sub_(bias)
@@ -222,8 +224,8 @@ class Block:
 
 @dataclass(frozen=True)
 class BegunByHead:
-    """A layer that is run again after the output of one head has changed. To save time, only the dimensions of this
-    head update its first feed-forward product.
+    """A layer that runs again after the output of one head has changed. To save time, the first feed-forward product is
+    updated from the dimensions of this head only.
 
     Attributes:
         products: `Block.widened` of W_h, for every head.
@@ -254,7 +256,7 @@ class BegunByHead:
 
 @dataclass(frozen=True)
 class Stack:
-    """A model that is run in stages: inputs, embeddings, layers, the positions that the output layer reads, and logits.
+    """A model that runs in stages: inputs, embeddings, layers, the positions that the output layer reads, and logits.
 
     Attributes:
         padding: the padding token in the config of a decoder, which its head skips at the end of an input, or None.
@@ -273,8 +275,8 @@ class Stack:
     reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
-        """Return the part of an input that can affect the logits. It excludes trailing padding tokens, which the output
-        layer of a decoder skips, and tokens after a predicted position."""
+        """Return the part of an input that can affect the logits, without trailing padding tokens that the output layer
+        of a decoder skips, and without tokens after a predicted position."""
         if self.causal and self.place is not None:
             return encoding.up_to(self.place % len(encoding) + 1)
         if self.padding is None:
@@ -304,8 +306,8 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """Return the position that the output layer reads; in decoders, the last token other than padding. Return None
-        if the output layer reads all positions."""
+        """Return the position that the output layer reads (in decoders, the last token other than padding); None if it
+        reads all positions."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]
@@ -319,7 +321,7 @@ class Stack:
 
 
 def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradients: bool = False) -> Stack | None:
-    """Return a classifier or language model as a stack of layers; None if no stack can reproduce its logits.
+    """Return a classifier or language model as a stack of layers; None if a stack cannot reproduce its logits.
 
     `dtype` is that of the arithmetic (None: of the weights). `gradients`: whether gradients flow to the inputs of
     layers.

@@ -20,7 +20,7 @@ def contributions(
     mixed: Float[Tensor, "batch length head dim"],
     changed: Float[Tensor, "batch length head dim"],
 ) -> Float[Tensor, "head batch length hidden"]:
-    """Return how the residual stream changes if the output of each head is replaced: (changed_h - original_h) W_h."""
+    """Return how replacing the output of each head changes the residual stream: (changed_h - original_h) W_h."""
     difference = (changed - mixed).permute(2, 0, 1, 3)
     heads, batch, length, dim = difference.shape
     flat = torch.bmm(difference.reshape(heads, batch * length, dim), block.separate["out"])
@@ -51,7 +51,7 @@ def single_position(
 @runtime_checkable
 class StandIn(Protocol):
     """The outputs of heads after a change, for inputs of equal length under several ablation targets. The axis `rows`
-    of tensors has all inputs for the first target, then all inputs for the next target."""
+    contains all inputs for the first target, followed by all inputs for the next target."""
 
     def outputs(
         self, layer: int, mixed: Float[Tensor, "rows length head dim"], values: Float[Tensor, "rows head length dim"]
@@ -61,12 +61,12 @@ class StandIn(Protocol):
     def outputs_at(
         self, block: Block, x: Float[Tensor, "rows length hidden"], position: int
     ) -> tuple[Float[Tensor, "rows head dim"], Float[Tensor, "rows head dim"]]:
-        """Return the outputs of the last layer's heads at one position, before and after the ablation."""
+        """Return the outputs of heads in the last layer at one position, before and after the ablation."""
 
 
 @dataclass(frozen=True)
 class FixedMap:
-    """The attention map of every head under an ablation method. Rows sum to 1, or to 0 for "zero"."""
+    """The attention map that an ablation method gives every head. Rows sum to 1, or to 0 for "zero"."""
 
     rows: Float[Tensor, "query key"]
 
@@ -79,7 +79,7 @@ class FixedMap:
 
 @dataclass(frozen=True)
 class GivenOutputs:
-    """Replacement outputs of heads for one batch, taken from a source such as mean outputs."""
+    """Replacement outputs of heads for one batch from a source, such as mean outputs."""
 
     batch: Given
 
@@ -103,7 +103,7 @@ class GivenOutputs:
 def stand_in(
     stack: Stack, encodings: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: StandInSource | None
 ) -> StandIn:
-    """Return the outputs that an ablation method uses in place of head outputs, for inputs with equal length."""
+    """Return the outputs that replace those of heads under an ablation method, for inputs of equal length."""
     if isinstance(source, Donors):
         return GivenOutputs(source.taken(encodings, lambda donors: stack_outputs(stack, donors)))
     if source is not None:

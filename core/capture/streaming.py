@@ -39,8 +39,8 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """Return a streamer that computes the sums of attention maps that observers need. Return None if an observer needs
-    whole maps, the inputs are short, or the model cannot be streamed. None for `layers` means all layers."""
+    """Return a streamer that computes the sums of attention maps that observers need; None if an observer needs whole
+    maps, inputs are short, or the model cannot be streamed. None for `layers` means all layers."""
     length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
     if not (observers and streams and length >= STREAMED_FROM and is_streamed(checkpoint)):
@@ -61,7 +61,7 @@ def streamer_for(
 
 @dataclass(frozen=True)
 class Streamer:
-    """Attention function that computes sums of attention maps in blocks of queries, for long inputs.
+    """Attention function for long inputs, which computes sums of attention maps in blocks of queries.
 
     Attributes:
         taker: called with a layer and the sums of each input.
@@ -142,7 +142,7 @@ class _Layer:
         return self.output
 
     def scores(self, heads: slice, block: "_Block") -> Float[Tensor, "head query key"]:
-        """Return the attention scores of some heads for a block of queries, over the keys that these queries can attend
+        """Return the attention scores of some heads for a block of queries, over the keys that the queries can attend
         to."""
         key = self.key[heads.start // self.groups : -(-heads.stop // self.groups), :, block.seen]
         if self.groups > 1 and len(key) > 1:
@@ -163,7 +163,7 @@ class _Layer:
         return scores.to(self.exact)
 
     def exponentials(self, scores: Float[Tensor, "head query column"]) -> Float[Tensor, "head query column"]:
-        """Return the exponentials of attention scores, in a buffer that the next block of queries overwrites."""
+        """Return the exponentials of attention scores in a buffer, which the next block of queries overwrites."""
         self.weights_held = self._room(self.weights_held, scores.shape, scores.dtype)
         return exp_into(self.weights_held, scores)
 
@@ -173,7 +173,7 @@ class _Layer:
         return held if fits else torch.empty(*shape, dtype=dtype, device=self.query.device)
 
     def sums(self) -> MapSums:
-        """Return the sums of attention maps that observers requested for this layer."""
+        """Return the sums over the attention maps of this layer that observers requested."""
         parts = (self.entropies, self.distances, self.columns, self.offsets, self.values, self.rows, self.cells)
         return MapSums(*(part.cpu().numpy() for part in parts))
 
@@ -198,7 +198,7 @@ class _Block:
         self.whole = [(number, row - start) for number, row in enumerate(own.needs.rows) if start <= row < stop]
 
     def take(self, heads: slice) -> None:
-        """Compute the outputs of some heads for one block of queries, and add its attention weights to the sums of the
+        """Compute the outputs of some heads for one block of queries, and add the attention weights to the sums of the
         maps."""
         own, needs = self.own, self.own.needs
         scores = own.scores(heads, self)

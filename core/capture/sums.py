@@ -20,8 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """The contributions that enter a LayerNorm or RMSNorm. They determine its divisor, also after one of them is
-    replaced. `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
+    """The contributions that enter a LayerNorm or RMSNorm, from which its divisor is computed, also after one
+    contribution is replaced. `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
 
     components: tuple[Contributor, ...]
     parts: Float[Tensor, "component batch position hidden"]
@@ -69,7 +69,7 @@ class HeldNorm:
 
 @dataclass(frozen=True)
 class FixedPart:
-    """A contribution that consists of a few fixed vectors, each multiplied by a number at every position.
+    """A contribution that is a sum of a few fixed vectors, each multiplied by a number at every position.
 
     Attributes:
         vectors: summed; position axes have length 1 or that of the tensor.
@@ -110,7 +110,7 @@ def fixed_part(component: Contributor, vector: Float[Tensor, " hidden"], axes: i
 
 
 class Sum:
-    """A tensor represented as a sum of contributions, which are computed when they are first accessed.
+    """A tensor represented as a sum of contributions, which are computed on first access.
 
     Attributes:
         components: the component of each contribution: those as large as the tensor, then the fixed ones.
@@ -141,7 +141,7 @@ class Sum:
 
     @property
     def chunks(self) -> tuple[Tensor, ...]:
-        """Return the contributions that depend on the input, in one or several tensors [component, ...]."""
+        """Return the contributions that depend on the input, as one or several tensors [component, ...]."""
         if self._make is not None:
             self._chunks, self._make = (self._make(),), None  # its sources can be freed
         return self._chunks
@@ -208,7 +208,7 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """Return this sum, with `fixed` as those contributions that are equal for all inputs."""
+        """Return this sum, but with `fixed` as the contributions that are equal for all inputs."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
@@ -225,14 +225,15 @@ class Sum:
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Return the sum multiplied by a weight matrix. Contributions that do not depend on the input stay compact."""
+        """Return the sum multiplied by a weight matrix, without expanding contributions that do not depend on the
+        input."""
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)
         return Sum(self.names, lambda: torch.cat([chunk @ weight for chunk in self.chunks]), role, self.norm, fixed)
 
     def plus(self, other: "Sum") -> "Sum":
-        """Add two sums of contributions. Contributions of the same component are added together."""
+        """Add two sums of contributions, where contributions of the same component are added together."""
         role = self.role if self.role == other.role else "stream"
         norm, fixed = self.norm or other.norm, (*self.fixed, *other.fixed)
         if not set(self.names) & set(other.names) and role == "stream":  # computed now so that its sources can be freed
@@ -243,8 +244,8 @@ class Sum:
         return Sum(names, partial(_added, names, self, other), role, norm)
 
     def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
-        """Return this sum after a LayerNorm. The bias of this LayerNorm becomes the last bias, and the previous last
-        bias becomes one of the other constants."""
+        """Return this sum after a LayerNorm, whose bias becomes the last bias; the previous last bias joins the other
+        constants."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]
@@ -266,7 +267,7 @@ class Sum:
         return Sum(self.names, make, self.role, self.norm, fixed)
 
     def settled(self) -> "Sum":
-        """Return this sum with its last bias added to the other constants. A LayerNorm can then store its own bias
+        """Return this sum with its last bias added to the other constants, so that a LayerNorm can store its own bias
         separately."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()

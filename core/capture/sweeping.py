@@ -36,7 +36,7 @@ PACK_TOKENS = 4096  # limit for a pack: its rows' tokens times its variants
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs with equal length that run together in an ablation sweep, with the changed outputs of heads."""
+    """Inputs with equal length that run together in a series of ablations, with the changed outputs of heads."""
 
     encodings: Sequence[Encoding]
     length: int
@@ -209,7 +209,7 @@ def _read(
 
 
 def cost_of(variant: Iterable[Head], layers: int) -> float:
-    """Return the cost of computing one ablation target. The unit is a forward pass of the unmodified model.
+    """Return the cost of computing one ablation target, in forward passes of the unmodified model.
 
     The feed-forward sublayer (two thirds of a layer) counts in the layer where the target begins, later layers count
     fully, and the last layer counts almost nothing.
@@ -235,8 +235,8 @@ AGREEMENT = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """The logits of the unmodified model and of every ablation target, with at least float32 precision. `fast` states
-    whether the layers before the ablated one were run only once for all targets."""
+    """The logits of the unmodified model and of every ablation target, in at least float32. `fast` states whether the
+    layers before the ablated layer ran only once for all targets."""
 
     plain: Float[Tensor, "input label"]
     changed: Float[Tensor, "variant input label"]
@@ -246,7 +246,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Computing:
-    """Numerical settings of an ablation sweep.
+    """Numerical settings for ablating every target in turn.
 
     Attributes:
         dtype: of the layers ("float32", "bfloat16"); None: that of the checkpoint. float32 if the CPU has no
@@ -263,8 +263,8 @@ class Computing:
 
 
 def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """Return one ablation target for each head, layer by layer. `attending` lists the layers with attention; if it is
-    empty, all layers have attention."""
+    """Return one ablation target for each head, layer by layer, in the layers `attending` (in all layers if it is
+    empty)."""
     return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 
@@ -344,7 +344,7 @@ def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Ope
 
 
 def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
-    """Return the heads in a set of components, leaving out sublayers and layers."""
+    """Return the heads in a set of components, without sublayers and layers."""
     return frozenset(component for component in variant if isinstance(component, Head))
 
 
@@ -358,8 +358,7 @@ def head_masks(variants: Sequence[Iterable[Component]], layers: int, heads: int)
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """Return the interventions for an ablation target. Sublayers and layers are ablated by setting their outputs to
-    0."""
+    """Return the interventions for an ablation target, which set the outputs of ablated sublayers and layers to 0."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 

@@ -23,7 +23,7 @@ from .words import words_of
 
 @dataclass(frozen=True)
 class Right:
-    """Whether an encoder-decoder predicts the correct translation of each sentence.
+    """Whether an encoder-decoder predicts each target sentence correctly, and the fraction of correct tokens.
 
     Attributes:
         exact: whether all tokens are right, including the end.
@@ -107,8 +107,8 @@ def part_importance(
 
 
 def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[np.ndarray]:
-    """Return, for each target word and cross-attention head, the source word to which the head attends most when the
-    decoder writes the target word.
+    """Return, for each target word and cross-attention head, the source word that gets most attention when the decoder
+    writes the target word.
 
     Words are separated by spaces. The query is the position before the word; for several tokens, the mean. One array
     (layer, head, target word) of zero-based indices per example. Raises InputError if an example has no target.

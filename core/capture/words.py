@@ -33,7 +33,7 @@ class Word:
 
 
 def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> tuple[Word, ...]:
-    """Group the tokens of an input into words, in order; every position belongs to exactly one word.
+    """Group the tokens of an input into words, in order, so that every position belongs to exactly one word.
 
     `spans` has the characters [start, end) of the words of each sentence; None: white space separates words. Special
     tokens and tokens outside all spans form separate words, and words that share a token (do|n't) are joined.
@@ -43,7 +43,8 @@ def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) 
 
 
 def groups_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> list[list[int]]:
-    """Return the token positions of each word. Words are given as `spans` or, by default, split at white space."""
+    """Return the token positions of each word. Words are given as `spans` or, by default, by splitting the text at
+    white space."""
     borders = spans or [spaced_words(source) for source in (encoding.text, encoding.pair or "")]
     edges = [([span[0] for span in border], [span[1] for span in border]) for border in borders]
     groups: list[list[int]] = []
@@ -84,8 +85,8 @@ def spaced_words(text: str) -> list[Span]:
 def word_weights(
     weights: Float[np.ndarray, "*heads query key"], words: Sequence[Word], keys: Sequence[Word] | None = None
 ) -> Float[np.ndarray, "*heads word key_word"]:
-    """Sum attention weights over the key tokens of each word, and average them over its query tokens; rows still sum to
-    1.
+    """Sum attention weights over the key tokens of each word, and average them over its query tokens, so that rows
+    still sum to 1.
 
     `words` are those of queries, and of keys unless `keys` is given; they cover every token. A key after the last token
     (a sink) is unchanged.
@@ -101,8 +102,8 @@ def word_weights(
 
 
 def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
-    """Return the position of the [CLS] or BOS token (or None), and the positions of the separators. Positions count
-    tokens or, if `words` is True, words."""
+    """Return the position of the [CLS] or BOS token (or None), and the positions of separators, counted in tokens or,
+    if `words` is True, in words."""
     groups = groups_of(encoding) if words else [[k] for k in range(len(encoding))]
     firsts = [k for k, pieces in enumerate(groups) if encoding.first is not None and encoding.first in pieces]
     separators = tuple(k for k, pieces in enumerate(groups) if set(pieces) & set(encoding.separators))
@@ -110,8 +111,8 @@ def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[in
 
 
 def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
-    """Convert attention maps between tokens to maps between words. In the decoder of an encoder-decoder, the words are
-    those of the target text."""
+    """Convert attention maps between tokens to maps between words; in the decoder of an encoder-decoder, these are the
+    words of the target text."""
     target = encoding.target if maps.part in ("decoder", "cross") else None
     words = words_of(encoding) if target is None else words_of(target)
     keys = words_of(encoding) if maps.part == "cross" else None

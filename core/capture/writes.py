@@ -34,7 +34,7 @@ LANGUAGE, PREDICTION, EMBEDDING = "language-model head", "prediction head", "emb
 
 
 def read_by(checkpoint: Checkpoint) -> str:
-    """Return the part of a model that turns hidden states into logits: language-model head, prediction head, or
+    """Return the name of the module that turns hidden states into logits: language-model head, prediction head or
     embedding matrix."""
     if checkpoint.model.get_output_embeddings() is None:
         return EMBEDDING
@@ -47,7 +47,7 @@ def read_by(checkpoint: Checkpoint) -> str:
 def circuit_rows(
     checkpoint: Checkpoint, sources: Sequence[int]
 ) -> Iterator[tuple[Head, Float[Tensor, "source token"]]]:
-    """Yield each head, and how much attention of the head to each source token changes the logit of every token in the
+    """Yield each head with a matrix: how much attending to each source token changes the logit of each token in the
     vocabulary. Raises InputError if the weights cannot be found."""
     model = checkpoint.model
     base = getattr(model, "base_model", model)
@@ -79,8 +79,8 @@ def circuit_rows(
 
 @torch.no_grad()
 def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
-    """Return the factors with which a normalisation layer multiplies normalised states: its weight, or 1 + weight in
-    some families."""
+    """Return the factors by which a normalisation layer multiplies normalised states: its weight, or 1 + weight in some
+    families."""
     normalised = torch.ones(width)
     normalised[1::2] = -1
     if width % 2:
@@ -95,7 +95,7 @@ def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
 
 @dataclass(frozen=True)
 class TextWrites:
-    """What each head adds to the logits at one position of one input, counting only the token to which the head attends
+    """What each head adds to the logits at one position of one input, only from the token to which the head attends
     most there.
 
     Attributes:
@@ -117,8 +117,8 @@ def text_writes(
     places: Sequence[int],
     take: Callable[[int, TextWrites], None],
 ) -> None:
-    """Compute what each head adds to the logits at one position of each input, and pass the index of the input and the
-    result to `take`.
+    """Compute what each head adds to the logits at one position of each input, and call `take(index, result)` for each
+    input.
 
     The heads of `logits` are those of `checkpoint`, layer by layer. Raises InterventionError if the contributions of
     this family or number format do not add up.
@@ -174,8 +174,8 @@ class _Sources:
         self._weights = weights
 
     def mix(self, layer: int, output: Tensor, values: Tensor, _: Tensor | None) -> Tensor:
-        """Split the outputs of heads at the observed position into what each reads from its most attended token, and
-        the rest."""
+        """Split the output of each head at the observed position into the part from its most attended token, and the
+        rest."""
         with torch._C.DisableTorchFunction():
             weights, rows = self._weights[..., : values.shape[2]], torch.arange(len(self.at))
             weight, source = weights[rows, :, torch.tensor(self.at)].max(-1)
@@ -211,7 +211,7 @@ def _logits(checkpoint: Checkpoint, states: Float[Tensor, "state hidden"]) -> Fl
 
 
 def masked(checkpoint: Checkpoint, encoding: Encoding, place: int) -> Encoding:
-    """Return the input with a mask token at a position, if the checkpoint has one."""
+    """Return the input with a mask token at a position; unchanged if the model is causal or has no mask token."""
     mask = getattr(checkpoint.tokenizer, "mask_token_id", None)
     if mask is None or checkpoint.causal:
         return encoding
