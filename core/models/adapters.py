@@ -46,8 +46,7 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """Return the base model's folder: the path in the adapter's settings or one near the adapter; None if
-        missing."""
+        """Return the folder of the base model, named in the adapter's settings or near it; None if missing."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():
@@ -104,7 +103,7 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
 
 
 def classes_of(weights: "dict[str, Tensor]") -> int | None:
-    """Return the number of classes of the classification head that an adapter contains; None if it has no such head."""
+    """Return the number of classes of the classification head in an adapter; None if it has no such head."""
     for key, value in weights.items():
         if value.ndim == 2 and key.endswith(("score.weight", "classifier.weight", "classifier.out_proj.weight")):
             return int(value.shape[0])
@@ -123,7 +122,7 @@ def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
 
 
 def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", name: str) -> set[str]:
-    """Merge a LoRA adapter into a model in place. Return the names of parameters that the adapter stores in full.
+    """Merge a LoRA adapter into a model in place, and return the names of parameters that the adapter stores in full.
 
     Raises CheckpointError for a tensor that fits no parameter.
     """
@@ -133,7 +132,7 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 
     def parameter(asked: str) -> str | None:
-        """Return the name of an adapter's parameter in this model, with or without the base prefix, or None."""
+        """Return the name of an adapter's parameter in this model, with or without the base prefix; None if missing."""
         return next((one for one in (asked, asked.removeprefix(prefix), prefix + asked) if one in own), None)
 
     whole: set[str] = set()

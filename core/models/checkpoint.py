@@ -44,7 +44,7 @@ class Checkpoint:
 
     @cached_property
     def sets(self) -> tuple[HeadSet, ...]:
-        """Return the sets of attention heads: encoder, decoder and cross-attention, or a single set."""
+        """Return the sets of attention heads: those of the encoder, decoder and cross-attention, or a single set."""
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
@@ -63,8 +63,8 @@ class Checkpoint:
 
     @cached_property
     def windows(self) -> Windows:
-        """Return, for each layer, how many keys a query can see, counting its own position. An entry is None if a query
-        can see all keys. The result is () if this is true of every layer."""
+        """Return how many keys a query can see in each layer, including its own position; None for layers in which it
+        can see all keys, and () if that is true of all layers."""
         return windows_of(self.model.config)
 
     @property
@@ -79,7 +79,7 @@ class Checkpoint:
 
     @property
     def attending(self) -> tuple[int, ...]:
-        """Return the zero-based layers with attention in a hybrid model, such as Jamba; () for all other models."""
+        """Return the zero-based layers that have attention in a hybrid model, such as Jamba; () for other models."""
         return self.sets[0].attending
 
     @property
@@ -109,7 +109,7 @@ class Checkpoint:
 
     @property
     def labels(self) -> dict[int, str] | None:
-        """Return the class names of a sequence classifier by output index; None if the model is not a classifier."""
+        """Return the class names of a sequence classifier in the order of its outputs; None for other models."""
         architectures = type(self.model).__name__
         return dict(self.model.config.id2label) if "SequenceClassification" in architectures else None
 
@@ -190,7 +190,7 @@ class Checkpoint:
         return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
 
     def fitted(self, encoding: Encoding) -> Encoding:
-        """Return an encoding whose token types are all 0 if the tokenizer uses types that the model does not have.
+        """Return an encoding, with all token types set to 0 if the tokenizer uses types that the model does not have.
 
         Raises CheckpointError if the model has no embedding for a token.
         """
@@ -208,7 +208,7 @@ class Checkpoint:
         return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
-        """Tokenize a target text for a decoder, after a start token. Raises CheckpointError if the config has none."""
+        """Tokenize a target text for a decoder after a start token. Raises CheckpointError without a start token."""
         config = self.model.config
         start = getattr(config, "decoder_start_token_id", None)
         if start is None:

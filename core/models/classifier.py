@@ -34,7 +34,7 @@ RANDOM = "random weights"
 
 
 def random_copy(checkpoint: Checkpoint, *, seed: int = 0, classifier: bool = False) -> Checkpoint:
-    """Return a checkpoint with the same architecture and tokenizer, and new random weights that depend on the seed.
+    """Return a checkpoint with the same architecture and tokenizer, but with random weights, which depend on the seed.
 
     If `classifier` is True, the classification head is also initialised.
     """
@@ -65,7 +65,7 @@ def pooled(
     mask: Int[Tensor, "batch position"],
     separator: int | None,
 ) -> Float[Tensor, "batch hidden"]:
-    """Return one vector per input by pooling hidden states, as the input of a classification head.
+    """Return one vector per input, as the input of a classification head, by pooling hidden states.
 
     Args:
         pooling: the first position ("cls"), the last separator ("sep"), the mean ("mean") or the last ("last") of the
@@ -133,8 +133,8 @@ class PooledForSequenceClassification(nn.Module):
 def fresh_classifier(
     base: Checkpoint, labels: tuple[str, ...], *, pooling: str = "auto", random_weights: bool = False, seed: int = 0
 ) -> nn.Module:
-    """Return a float32 sequence classifier: a Transformer with a new classification head. The Transformer keeps its
-    weights unless `random_weights` is set.
+    """Return a float32 sequence classifier that adds a new classification head to a Transformer, whose weights are kept
+    unless `random_weights` is set.
 
     Raises CheckpointError if the pooling is unknown, "sep" without a separator token, or "cls" for a causal model, or
     the tokenizer cannot pad.

@@ -43,7 +43,7 @@ class Encoding:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Return the numbers of tokens in the input and in its target text (0 if there is no target)."""
+        """Return the number of tokens in the input and in its target text (0 without a target)."""
         return len(self), len(self.target) if self.target is not None else 0
 
     def __len__(self) -> int:

@@ -14,7 +14,7 @@ INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # the table of transformers that a model'
 
 @dataclass(frozen=True)
 class Family:
-    """Properties of a model family, such as BERT or Llama, which is identified by its `model_type` in transformers.
+    """Properties of a model family, such as BERT or Llama, with its `model_type` in transformers.
 
     Attributes:
         interceptable: attention uses the AttentionInterface of transformers, so that layers can be observed and
@@ -104,8 +104,8 @@ def family_in(config: Any) -> Family:
 
 
 def family_of(model_type: str) -> Family:
-    """Return the properties of the model family with the given `model_type`. For a family without an entry in FAMILIES,
-    they are derived from the source code of transformers."""
+    """Return the properties of the model family with this `model_type`, which are derived from the source code of
+    transformers if the family has no entry in FAMILIES."""
     if model_type in FAMILIES:
         return FAMILIES[model_type]
     from transformers.models.auto import modeling_auto  # 2.6 s of start-up

