@@ -39,7 +39,7 @@ class Packed:
 
 
 def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
-    """Pack a grid of maps into at most `most` bytes, as precisely as possible. Raises InputError if it does not fit."""
+    """Pack a grid of maps into at most `most` bytes, as precisely as possible. Raises InputError if this is too few."""
     for bits, block in _ways(grid.panes, most):
         # Estimate the packed size in bytes from a sample of each stack
         guess = 0.0
@@ -75,7 +75,7 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
 
 
 def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]:
-    """Pack several grids of attention maps into at most `most` bytes. Raises InputError if a grid does not fit."""
+    """Pack several grids of attention maps into at most `most` bytes. Raises InputError if this is too few."""
     least = min(LEAST_BYTES, most // max(1, len(grids)))
     sizes = [sum(len(pane.weights) for pane in grid.panes) for grid in grids]
     room = most - least * len(grids)

@@ -31,7 +31,7 @@ MOST_ROWS = 2000  # rows of a table on a page; further ones are only counted
 
 @dataclass(frozen=True)
 class Words:
-    """Text on an HTML page: a heading, paragraphs and a command, each of which is optional."""
+    """Text on an HTML page: an optional heading, optional paragraphs and an optional command."""
 
     title: str = ""
     text: str = ""
@@ -47,7 +47,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Table:
-    """A table on an HTML page, with rows of printable values."""
+    """A table on an HTML page, whose rows contain printable values."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]] = field(default_factory=tuple)
@@ -153,7 +153,8 @@ def as_script_data(value: Any) -> str:
 
 
 def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
-    """Create a content security policy that allows only these scripts and no requests. `charts` adds eval for Vega."""
+    """Create a content security policy that allows no requests and only these scripts. With `charts`, it allows eval,
+    which Vega needs."""
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
     )
@@ -198,7 +199,7 @@ def written_cell(value: Any) -> str:
 
 @dataclass(frozen=True)
 class MapsSource:
-    """Where attention maps come from: the input and the checkpoint.
+    """The source of attention maps: the input and the checkpoint.
 
     Attributes:
         pair: second sentence, or None.
@@ -222,7 +223,7 @@ class MapsSource:
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
     def with_command(self, out: str = "maps.html") -> "MapsSource":
-        """Return a copy of this object that includes the command that saves the attention maps to a file."""
+        """Return a copy of this object with the command that saves the attention maps to a file."""
         words = ["maps", self.checkpoint, "--text", self.text]
         words += ["--pair", self.pair] if self.pair is not None else []
         words += ["--revision", self.revision] if self.revision else []
@@ -244,7 +245,7 @@ def grid_of(
 
 
 def described(panes: Sequence[Pane], source: MapsSource) -> Words:
-    """Return a text for the page that states the checkpoint and input of the attention maps."""
+    """Return a text for the page on the checkpoint and the input of the attention maps."""
     first, unit = panes[0], "words" if source.words else "tokens"
     known = f" · weights {source.weights_hash[:16]}" if source.weights_hash else ""
     text = (
@@ -265,6 +266,6 @@ def maps_page(
     note: str = "",
     most: int = MOST_BYTES,
 ) -> str:
-    """Create a self-contained HTML page of attention maps. If not all maps fit, the page says what is omitted."""
+    """Create a self-contained HTML page of attention maps, which says what is omitted if not all maps fit."""
     grid = grid_of(panes, source, head=head, opened=opened, note=note)
     return html_page(f"Attention maps: {source.input[:120]}", [grid, described(panes, source)], most=most)

@@ -32,7 +32,7 @@ def of_saved_charts() -> dict[str, Any]:
 
 
 def ranges() -> dict[str, dict[str, Any]]:
-    """Return Vega's colour ranges for the light and the dark theme."""
+    """Return the colour ranges of Vega for the light and the dark theme."""
     return {
         mode: {
             "ramp": theme()[mode]["chartSequentialColors"],
