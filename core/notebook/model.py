@@ -53,7 +53,7 @@ EXAMPLES = 100  # of a hypothesis: to form it, and to test it
 
 
 class Model:
-    """A checkpoint or loaded model whose attention heads can be analysed.
+    """A checkpoint or a loaded model whose attention heads can be analysed.
 
     A loaded model is not changed and may be used by other threads: maps and scores come from a copy that shares its
     weights, studies from a saved copy in a temporary folder.
@@ -71,12 +71,12 @@ class Model:
 
     @property
     def name(self) -> str:
-        """Return the name, folder or Hub ID of the model. For a loaded model, this is where the model came from."""
+        """Return the name, folder or Hub ID of the model; for a loaded model, where it was loaded from."""
         return str(self._model) if self._is_named else self.checkpoint.name
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """Return the opened checkpoint, or a checkpoint made from the current state of the loaded model."""
+        """Return the opened checkpoint, or a checkpoint with the current weights of the loaded model."""
         return self._opened if self._is_named else checkpoint_of(self._model, self._tokenizer)
 
     @cached_property
@@ -88,7 +88,7 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """Return the name or folder from which studies open this checkpoint. A loaded model is saved first."""
+        """Return the name or folder from which studies open this checkpoint, after saving a loaded model."""
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
@@ -155,7 +155,7 @@ class Model:
         return pd.DataFrame(ranking.rows("difference"))
 
     def why(self, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-        """Decompose attention scores of a head into terms. For each query, the key with the top weight is considered.
+        """Decompose attention scores of a head into terms, for each query and the key that gets its largest weight.
 
         Args:
             head: "L2H5", or a Head.
@@ -191,8 +191,8 @@ class Model:
         side: Literal["query", "key"] = "key",
         height: int = 560,
     ) -> MapsWidget:
-        """Show the attention map of a head, and the maps that result if its queries or keys receive only one kind of
-        contribution, such as that of earlier heads.
+        """Show the attention map of a head, and the maps that would result if its queries or keys received only one
+        kind of contribution, such as that of earlier heads.
 
         Arguments and errors are those of `why`.
         """
@@ -223,7 +223,7 @@ class Model:
         return opened, chosen, scores
 
     def scores(self, texts: Text | Sequence[Text] | None = None, *, task: str | None = None) -> pd.DataFrame:
-        """Return the scores of every head, one row per head and score.
+        """Return the scores of every head as a data frame with one row per head and score.
 
         Args:
             texts: a sentence, a pair (a tuple of two) or a list of them, to measure the scores on. Without texts, the
@@ -238,7 +238,7 @@ class Model:
     def budget(
         self, texts: Text | Sequence[Text] | None = None, *, task: str = "sst2", progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """Measure the share of attention that each head gives to each category of keys. This runs the study `budget`.
+        """Measure the fraction of attention that each head gives to each category of keys, by the study `budget`.
 
         `texts` is a sentence, a pair (a tuple of two) or a list of them, or None for examples of the task. `options`
         are those of the study, such as limit=200, or pipeline="none" to leave out syntax.
@@ -249,7 +249,7 @@ class Model:
     def writes(
         self, *, task: str = "sst2", pairs: str | Path | None = None, progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """List the tokens that each head promotes and suppresses, with copying and relation scores.
+        """List the tokens that each head promotes and suppresses, with its copying and relation scores.
 
         `task` names the examples, and `pairs` a CSV file with the columns relation, source and target (None: the
         bundled word pairs). `options` are those of the study, such as limit=30.
@@ -270,7 +270,7 @@ class Model:
     def ablate(
         self, task: str = "sst2", *, method: str = "disable", progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """Ablate each head of a fine-tuned classifier in turn, and return the changes of the classifier's metric.
+        """Ablate each head of a fine-tuned classifier in turn, and return the changes in the metric of the classifier.
 
         `method` says how: disable (uniform attention), zero, mean, resample and others. `options` are those of the
         study, such as what="layers" or limit=200.
@@ -363,7 +363,8 @@ class Model:
         author: str = "",
         progress: bool = True,
     ) -> pd.DataFrame:
-        """Register a hypothesis about a head, test it on other examples, and store both in your database.
+        """Register a hypothesis about a head, test it on other examples, and store the hypothesis and test in your
+        database.
 
         Args:
             predicate: such as "offset"; docs/explanation/hypotheses.md lists them.
@@ -449,7 +450,7 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
 
 
 def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Return all stored or bundled scores of the heads of a checkpoint. If there are none, a first set is measured now.
+    """Return all stored or bundled scores of the heads of a checkpoint; if there are none, measure a first set.
 
     If the app holds the database, stored results are omitted with a warning. `task` selects scores on this task and
     those without a task (None: all), and `measure` says whether to measure (seconds) if nothing is stored or bundled.

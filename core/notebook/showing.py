@@ -42,7 +42,7 @@ _SAVING = threading.Lock()
 
 
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
-    """Create a checkpoint in eval mode from a copy of a loaded model, which `from_pretrained` of transformers returned.
+    """Create a checkpoint in eval mode from a copy of a model that was loaded by `from_pretrained` of transformers.
 
     The copy shares the weights and has its own modes and attention function, so that other threads may use the model.
     Raises CheckpointError if `model` is no text Transformer of transformers, some of its weights are not in memory, or
@@ -126,7 +126,7 @@ def saved_copy(model: Any, tokenizer: Any) -> Path:
 
 
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:
-    """Tokenise a text or pair of texts. If the tokenizer has no character offsets, tokens are not assigned to words.
+    """Tokenize a text or pair of texts. Tokens are assigned to words only if the tokenizer has character offsets.
 
     `most` is the largest number of tokens (None: that of the model). Raises InputError for an empty text.
     """
@@ -165,7 +165,7 @@ def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: 
 
 
 def must_have_words(checkpoint: Checkpoint) -> None:
-    """Raise CheckpointError if the tokenizer has no character offsets, which attention maps between words require."""
+    """Raise CheckpointError if the tokenizer has no character offsets, which maps between words require."""
     if not checkpoint.tokenizer.is_fast:
         raise CheckpointError(
             f"Maps between words need a tokenizer with character offsets; {type(checkpoint.tokenizer).__name__} "
@@ -290,7 +290,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def circuit_edges(rows: Rows | str | Path) -> pd.DataFrame:
-    """Return the edges of a circuit as a data frame with one row per edge, strongest edge first.
+    """Return the edges of a circuit as a data frame with one row per edge, starting with the strongest edge.
 
     `rows` are from `study circuit`, or the file with its `--json` output. Raises InputError without an edge.
     """
@@ -303,7 +303,7 @@ def circuit_edges(rows: Rows | str | Path) -> pd.DataFrame:
 
 
 def circuit_graph(rows: Rows | str | Path, *, most: int | None = None, verdict: str | None = None) -> nx.MultiDiGraph:
-    """Return a circuit as a directed graph, in which nodes are components of the model and edges are connections.
+    """Return a circuit as a directed graph with components of the model as nodes and connections as edges.
 
     Edges are keyed by the receiving input ("q", "k", "v", or "" for MLPs and the output) and have all columns of their
     row. `verdict` selects edges with this verdict, such as "matters".
