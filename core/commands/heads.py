@@ -19,7 +19,7 @@ from .parameters import of_record
 
 @dataclass(frozen=True)
 class HeadsOptions:
-    """Options for ranking heads: a sentence with a target and frame elements, and how heads are ranked."""
+    """Options for ranking heads: a sentence with a target and frame elements, and the method of ranking."""
 
     checkpoint: Checkpoint
     sentence: Annotated[str, Flag("sentence to analyse")]
@@ -46,7 +46,7 @@ class HeadsOptions:
 
     @property
     def annotated(self) -> AnnotatedSentence:
-        """Return the sentence of the options with its marked words. Raises InputError if the sentence lacks them."""
+        """Return the sentence from the options with its marked words. Raises InputError if a word is missing."""
         elements = tuple(
             Element(f"element {k}", (place(self.sentence, words, "element"),))
             for k, words in enumerate(self.element, 1)
@@ -100,7 +100,7 @@ def heads(asked: HeadsOptions, form: Form) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RankedHead(Result):
-    """A head ranked by its attention from one word to another, compared with other words at the same distance."""
+    """A head with its rank by attention from one word to another, compared with other words at the same distance."""
 
     rank: int
     name: str

@@ -27,7 +27,7 @@ app = typer.Typer(help="Register hypotheses about heads before testing them.", n
 
 @dataclass(frozen=True)
 class Adding:
-    """Options for registering hypotheses: the claim, the heads, and the examples used to form and to test the claim."""
+    """Options for registering hypotheses: the claim, the heads, and the examples for forming and testing the claim."""
 
     checkpoint: Annotated[str, Flag("checkpoint: bundled name, local folder or hub ID", argument=True)]
     head: Annotated[

@@ -52,7 +52,7 @@ def list_jobs(form: Form) -> None:
 
 @dataclass(frozen=True)
 class Starting:
-    """Options for starting a job: which study runs, with which options."""
+    """Options for starting a job: the study to run and its options."""
 
     study: Annotated[str, Flag("name of the study to run, such as heads", argument=True)]
     options: Annotated[

@@ -72,7 +72,7 @@ def _say(study: str, rows: list[dict[str, object]], form: Form, sentence: str, *
 
 @dataclass(frozen=True)
 class Importing:
-    """Options for importing labels: the file, and how its labels are read."""
+    """Options for importing labels: the file, and how to read the labels in it."""
 
     file: Annotated[
         Path,
@@ -126,7 +126,7 @@ def import_command(asked: Importing, form: Form) -> None:
 
 @dataclass(frozen=True)
 class Retiring:
-    """Options for retracting labels: which labels, by whom and why."""
+    """Options for retracting labels: which labels to retract, the name of the user, and the reason."""
 
     events: Annotated[
         list[str] | None, Flag('IDs of the label events to retract (the column "event" of an export)', argument=True)
@@ -191,7 +191,7 @@ def maps_command(
 
 @dataclass(frozen=True)
 class Judging:
-    """Options for aggregating labels: which labels, and by which method."""
+    """Options for aggregating labels: which labels to combine, and by which method."""
 
     class_set: Annotated[str, Flag("class set of the labels: bert, gpt2, or the name of a custom class set")] = "bert"
     project: Annotated[

@@ -58,22 +58,22 @@ def without_controls(text: str, kept: str = "\n\t") -> str:
 
 
 def tell(text: str, *, err: bool = False, end: str = "\n") -> None:
-    """Print text on standard output or standard error, with control characters escaped."""
+    """Print text to standard output or standard error, with control characters escaped."""
     print(without_controls(text), end=end, file=sys.stderr if err else sys.stdout)
 
 
 def tell_json(value: Any) -> None:
-    """Print a value as JSON on standard output, with control characters escaped."""
+    """Print a value as JSON to standard output, with control characters escaped."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     print("".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text))
 
 
 class StoppedError(SystemExit):
-    """An exception that ends the program after Ctrl-C, when a message has already been printed."""
+    """An exception that ends the program after Ctrl-C, once a message has been printed."""
 
 
 def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "table") -> None:
-    """Print result rows on standard output. If they are printed as a table, its caption states their provenance."""
+    """Print result rows to standard output, as a table whose caption states their provenance, or in another format."""
     provenance = {name: value for name, value in provenance.items() if name != "study"}
     with _reader_may_leave():
         if form == "json":
@@ -136,7 +136,7 @@ class _Console(Console):
 
 
 def tell_table(table: Table) -> None:
-    """Print a rich table on the terminal."""
+    """Print a table of the library rich to the terminal."""
     _Console().print(table)
 
 
@@ -151,7 +151,7 @@ def cell(value: Any) -> Text:
 
 
 def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tuple[Row, list[Row]]:
-    """Run a study as a job, wait until it is finished, and return the run and its rows.
+    """Run a study as a job, wait until the job is finished, and return the run and its rows.
 
     The same command resumes an unfinished job. If another process holds the database, a temporary database is used, and
     the rows are written to a file that the Jobs page can import. Raises JobError with the message of the study, and
@@ -192,8 +192,8 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
-    """Open the database and return it together with None. If another process uses the database, return a temporary
-    database and a message about that process."""
+    """Open the database, and return it with None. If another process uses the database, return a temporary database
+    with a message about that process."""
     chosen = settings().database
     try:
         return Database(chosen), None
@@ -205,7 +205,7 @@ def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
 
 @contextmanager
 def database(*, held: Held = "refuse") -> Iterator[Database]:
-    """Return a context manager that opens the database that the settings name, and closes it at the end.
+    """Return a context manager that opens the database named in the settings, and closes it at the end.
 
     `held` is what to do if another process holds it: "refuse" with LockedError, read a "copy" made by that process, or
     use an "empty" temporary database. Raises StoreError if the copy could not be made.
@@ -232,13 +232,13 @@ def database(*, held: Held = "refuse") -> Iterator[Database]:
 
 
 def remove(path: Path) -> None:
-    """Delete a temporary database file and its log."""
+    """Delete the file of a temporary database and its log."""
     for file in (path, path.with_name(path.name + ".wal")):
         file.unlink(missing_ok=True)
 
 
 def follow(db: Database, job: str) -> str:
-    """Wait for a job, with a progress bar on a terminal, and return the ID of its run.
+    """Wait for a job, showing a progress bar on terminals, and return the ID of the run.
 
     Raises JobError if the job ended without a run. Ctrl-C stops the job and raises StoppedError; finished units remain
     stored.
@@ -277,7 +277,7 @@ def _say(sentence: str) -> None:
 
 
 def ask_to_cancel(job: str) -> bool:
-    """Ask the process that uses the database to cancel a job, and return True if the process accepts in time."""
+    """Ask the process that uses the database to cancel a job, and return whether that process accepts in time."""
     request = exchange.runs_folder(settings().database.expanduser().resolve()) / f"cancel-{job}"
     request.parent.mkdir(parents=True, exist_ok=True)
     request.touch()

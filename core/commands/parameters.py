@@ -42,8 +42,8 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
 
 
 def with_form(do: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function into a command. The parameter `form` of the function is set from the options for the output
-    format. If the function has a parameter `where`, it is set from the options for where the job runs."""
+    """Turn a function into a command. Its parameter `form` is set from the options for the output format, and its
+    optional parameter `where` from the options for where the job runs."""
     parameters = dict(inspect.signature(do).parameters)
     beside = PLACES | FORMS if parameters.pop("where", None) else FORMS
     del parameters["form"]
@@ -57,8 +57,8 @@ def with_form(do: Callable[..., None]) -> Callable[..., None]:
 
 
 def signed_by(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
-    """Give a function the signature from which typer creates its command-line parameters, and return the function. The
-    parameters are the declared `options`, and those for the output format and placement in `beside`."""
+    """Give a function a signature, from which typer creates its command-line parameters, and return the function. The
+    parameters are the declared `options`, and those in `beside` for output format and placement."""
     return _signed(run, [*(_parameter(option) for option in options if option.flag), *_beside(beside)])
 
 
@@ -79,14 +79,13 @@ def form_typed(typed: Mapping[str, Any]) -> Form:
 
 
 def placement_typed(typed: Mapping[str, Any]) -> JobPlacement:
-    """Return where jobs run: on local workers or on a cluster. Options on the command line take precedence over
-    settings."""
+    """Return where jobs run: on local workers or on a cluster. Options on the command line override settings."""
     chosen = settings()
     return JobPlacement(max(1, typed.get("workers") or chosen.workers), typed.get("cluster") or chosen.cluster)
 
 
 def given(options: dict[str, Declared], typed: dict[str, Any]) -> Row:
-    """Return the values of the options that were set on the command line. Options without a value are left out."""
+    """Return the values of the options that were set on the command line, leaving out all other options."""
     values = {name: typed.get(name) for name, option in options.items() if option.flag}
     return {name: value for name, value in values.items() if value is not None and value != []}
 

@@ -52,7 +52,7 @@ FILE_ENDING = ".safetensors"
 
 @dataclass(frozen=True)
 class EvaluatePatternsOptions:
-    """Options for evaluating a pattern classifier: which classifier, and on which files."""
+    """Options for evaluating a pattern classifier: the classifier and the files of labelled maps."""
 
     maps: Annotated[Path, Flag(".npz file of attention maps by key: square float arrays whose rows sum to 1")]
     labels: Annotated[Path, Flag('.jsonl file of labels with one line per map: {"key": ..., "class": ...}')]
@@ -123,8 +123,8 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
-    """Return the labels of the maps that are large enough to be classified, and the number of other labels. Raises
-    InputError if no map is large enough."""
+    """Return the labels of maps that are large enough to be classified, and the number of other labels. Raises
+    InputError if all maps are too small."""
     matched(maps, labels)
     least = patterns.suggestions.TOO_SMALL
     large = [label for label in labels if len(maps[label.key]) > least]
@@ -151,7 +151,7 @@ def judged_on(
 
 
 def sentence(result: "Evaluated", over: str) -> str:
-    """Summarise the evaluation of a classifier in words. `over` names what is resampled for the confidence intervals,
+    """Return a sentence on the evaluation of a classifier. `over` names what is resampled for the confidence intervals,
     such as inputs."""
     return (
         f"The accuracy of the classifier is {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to "
@@ -187,7 +187,7 @@ def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: S
 
 
 def class_set_with(source: str) -> str:
-    """Return the name of the class set that a bundled folder of labels uses. Raises InputError if there is no such
+    """Return the name of the class set that the labels in a bundled folder use. Raises InputError if there is no such
     folder."""
     for class_set, sources in labelled_folders().items():
         if source in sources:
@@ -199,7 +199,7 @@ def class_set_with(source: str) -> str:
 
 
 def trained_without(source: str) -> "Classifier":
-    """Train a pattern classifier on the bundled labels from all sources of a class set except one."""
+    """Train a pattern classifier on the bundled labels of a class set from all sources except one."""
     class_set = class_set_with(source)
     lines = lines_of(read_text(config.ANNOTATIONS / source / "maps.jsonl"))
     checkpoints = {json.loads(line)["checkpoint"] for line in lines}
@@ -222,7 +222,7 @@ def trained_without(source: str) -> "Classifier":
 
 
 def as_record(result: "Evaluated") -> Row:
-    """Convert the result of an evaluation to JSON types."""
+    """Convert the result of an evaluation to a JSON-serialisable dictionary."""
     numbers = (
         "maps", "inputs", "groups", "accuracy", "accuracy_low", "accuracy_high", "macro_f1", "low", "high",
         "macro_f1_all", "ece", "ece_low", "ece_high", "sure_errors", "unsure", "sure_accuracy", "outside",
@@ -239,7 +239,8 @@ def as_record(result: "Evaluated") -> Row:
 
 
 def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
-    """Open a pattern classifier and return it with its class set. Raises InputError if it is missing or unsuitable."""
+    """Open a pattern classifier, and return it with its class set. Raises InputError if the classifier is missing or
+    unsuitable."""
     if name == "bundled":
         return patterns.training.Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
     if not name.endswith(FILE_ENDING):
@@ -259,8 +260,8 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
 
 
 def sets_of(classes: tuple[str, ...]) -> list[str]:
-    """Return the names of the bundled class sets that consist of exactly these classes. If there are none, return the
-    names of custom class sets with exactly these classes."""
+    """Return the names of the bundled class sets that consist of exactly these classes or, if there are none, of the
+    custom class sets that do."""
     shipped = [class_set.name for class_set in SHIPPED.values() if class_set.names == classes]
     if shipped:
         return shipped
@@ -279,7 +280,7 @@ ClassSetName = Annotated[str, Flag("class set of the labels: bert, gpt2, or the 
 
 @dataclass(frozen=True)
 class Training:
-    """Options for training a pattern classifier: which kind, and on which labels."""
+    """Options for training a pattern classifier: the type of classifier and the labels."""
 
     class_set: ClassSetName = "bert"
     labels: Annotated[
@@ -376,7 +377,7 @@ def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -
 
 @dataclass(frozen=True)
 class Sharing:
-    """Options for measuring class shares: which maps are classified, and by which classifier."""
+    """Options for measuring class shares: the maps to classify and the classifier."""
 
     checkpoints: Annotated[
         list[str], Flag("one or more checkpoints: bundled names, local folders or hub IDs", argument=True)
@@ -421,5 +422,5 @@ def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
 
 
 def class_set_of(checkpoint: str) -> str:
-    """Return the bundled class set for a checkpoint: that of GPT-2 for decoders, that of BERT for encoders."""
+    """Return the bundled class set for a checkpoint: the class set of GPT-2 for decoders, and of BERT for encoders."""
     return shipped_set(causal=models.opening.open_checkpoint(checkpoint).causal).name

@@ -33,7 +33,7 @@ NO_LIMIT_AT_0 = ("limit", "sweep_limit", "train_limit", "dev_limit")
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """Options for reproducing the papers: what is reproduced, and where the report is written."""
+    """Options for reproducing the papers: what to reproduce, and where to write the report."""
 
     checkpoints: Annotated[
         list[str] | None, Flag("one or more checkpoints: bundled names, local folders or hub IDs", argument=True)
@@ -119,8 +119,8 @@ class ReproduceOptions:
 
     @property
     def report(self) -> ReportOptions:
-        """Return the options of the report that the command `reproduce` writes. A limit of 0 on the command line means
-        no limit."""
+        """Return the options for the report that the command `reproduce` writes. On the command line, a limit of 0
+        means no limit."""
         shared = {
             option.name: getattr(self, option.name) for option in fields(ReportOptions) if hasattr(self, option.name)
         }
@@ -204,7 +204,7 @@ def _watch(db: Database, job: str) -> None:
 
 @dataclass(frozen=True)
 class AnalyseOptions:
-    """Options for analysing a checkpoint: which checkpoint, task and studies."""
+    """Options for analysing a checkpoint: the checkpoint, the task and the studies."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     task: TaskName = "sst2"

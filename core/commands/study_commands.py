@@ -29,7 +29,7 @@ from .patterns import shares
 
 @dataclass(frozen=True)
 class Ran:
-    """A study that was run from a terminal, with its options and results.
+    """A study that has been run from a terminal, with its options and results.
 
     Attributes:
         ready: what `Own.ready` returned before the study ran.
@@ -62,7 +62,7 @@ class NoOptions:
 
 @dataclass(frozen=True)
 class Own:
-    """What a terminal command adds to the study that it runs: more options, checks before the run, and its own output.
+    """Additions of a terminal command to the study that it runs: more options, checks before the run, and its output.
 
     Attributes:
         options: class of further options of the command.
@@ -106,7 +106,7 @@ def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., Non
 
 @dataclass(frozen=True)
 class Only:
-    """Options that only the command `features` has, in addition to the options of the study."""
+    """Options that the command `features` has in addition to the options of the study."""
 
     definition: Annotated[
         tuple[str, ...],
