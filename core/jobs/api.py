@@ -38,8 +38,8 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """The status of a job. `rate` is its speed in tokens per second since it started (None if unknown), and `under_way`
-    is the number of tokens processed in unfinished units."""
+    """The status of a job. `rate` is its speed since it started, in tokens per second (None if unknown), and
+    `under_way` is the number of tokens already processed in unfinished units."""
 
     job: str
     study: str
@@ -69,8 +69,8 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the runner that executes the jobs of a database, and create it on first use. `place` sets where units run
-    from now on; None changes nothing. Jobs that ended processes left unfinished are marked as interrupted."""
+    """Return the runner for the jobs of a database, and create it on first use. `place` sets where units run from now
+    on; None changes nothing. Jobs that a process left unfinished when it ended are marked as interrupted."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:
@@ -82,7 +82,7 @@ def runner(db: Database, place: JobPlacement | None = None) -> Runner:
 
 
 def with_absolute_task_paths(options: Any) -> dict[str, Any]:
-    """Return study options with absolute paths of custom task files, so that other processes find the files."""
+    """Return study options with absolute paths of custom task files, so that other processes can find the files."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     task, tasks = named.get("task"), named.get("tasks")
     if isinstance(task, str):
@@ -113,7 +113,7 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
 
 
 def started_by(study: str) -> str:
-    """Return the lowest user role that is allowed to start, cancel and resume jobs of a study."""
+    """Return the lowest user role that may start, cancel and resume jobs of a study."""
     try:
         return find_study(study).started_by
     except JobError:
@@ -121,8 +121,8 @@ def started_by(study: str) -> str:
 
 
 def must_start(db: Database, job: str, doing: str) -> None:
-    """Raise RightsError unless the current user may start, cancel and resume jobs of the study that this job runs.
-    `doing` names the action in the message."""
+    """Raise RightsError if the current user may not start, cancel and resume jobs of the study of this job. `doing`
+    names the action in the message."""
     try:
         study = one_job(db, job).study
     except JobError:  # reported by the next step
@@ -131,7 +131,7 @@ def must_start(db: Database, job: str, doing: str) -> None:
 
 
 def check_runnable(study: str, options: Any) -> None:
-    """Raise InputError if a study cannot run with the checkpoint or the examples that its options name."""
+    """Raise InputError if a study cannot run with the checkpoint or examples in its options."""
     try:
         declared = find_study(study)
     except JobError:  # reported by the job itself
@@ -189,7 +189,7 @@ def _identity(study: str, options: Any) -> str:
 
 
 def partial_rows(db: Database, job: str) -> "pd.DataFrame":
-    """Return the result rows of a job as a data frame; for a running job, those of its finished units."""
+    """Return the result rows of a job as a data frame; for a running job, the rows of its finished units."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     run = one_job(db, job).run
@@ -203,7 +203,7 @@ def cancel(db: Database, job: str) -> None:
 
 
 def resume(db: Database, job: str) -> None:
-    """Continue an interrupted or cancelled job, and rerun its failed units."""
+    """Continue an interrupted or cancelled job, including its failed units."""
     must_start(db, job, "resume a job")
     keeper = runner(db)
     known = one_job(db, job)
@@ -239,8 +239,8 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return the plural noun for the items in which the progress of a study is counted, such as "tokens". Return a
-    default noun if the study is unknown."""
+    """Return the plural noun for what the progress of a study is counted in, such as "tokens"; a default noun if the
+    study is unknown."""
     try:
         return find_study(study).counts
     except JobError:

@@ -45,9 +45,9 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 
 @dataclass(frozen=True)
 class DurationEstimate:
-    """An estimate of how long a job will take, based on an earlier run with the title `like` and the time `made`.
-    `rows` is the number of items to process, or None if unknown, and `counts` is the plural noun for the items. `here`
-    is False if the earlier run is bundled."""
+    """An estimate of the duration of a job, based on an earlier run with the title `like` at the time `made`. `rows` is
+    the number of items to process, or None if unknown, and `counts` is the plural noun for these items. `here` is False
+    if the earlier run is bundled."""
 
     seconds: float
     rows: int | None
@@ -59,7 +59,7 @@ class DurationEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Extent(Result):
-    """Options of a job that determine how much its study computes. An option that the study does not have is None."""
+    """Options of a job that determine how much its study computes; None for options that the study does not have."""
 
     texts: Sequence[Any] | None = None
     tasks: Sequence[Any] | None = None
@@ -77,12 +77,13 @@ class Extent(Result):
 
     @property
     def first_checkpoint(self) -> str | None:
-        """Return the first checkpoint of the job, whose model size is used to estimate the duration."""
+        """Return the first checkpoint of the job, from whose model size the duration is estimated."""
         return self.checkpoint or next(iter(self.checkpoints or ()), None) or self.before
 
     @property
     def runs(self) -> int:
-        """Return how many times a study processes its examples: once for each checkpoint, initialisation and seed."""
+        """Return how many times a study processes its examples: once per combination of checkpoint, initialisation and
+        seed."""
         several = (self.checkpoints, self.after, self.initialisations, self.seeds)
         return prod(max(1, len(some or ())) for some in several) * (2 if self.compare else 1)
 
@@ -121,14 +122,15 @@ class Extent(Result):
 
 @dataclass(frozen=True)
 class ModelSize:
-    """Properties of a model that determine its computing time. `weights` counts parameters other than embeddings."""
+    """Properties of a model that determine its computing time. `weights` is the number of parameters without
+    embeddings."""
 
     weights: int
     layers: int
     heads: int
 
     def work(self, tokens: float, *, maps: bool, batched: bool) -> float:
-        """Return the approximate number of multiplications in a forward pass for an example of `tokens` tokens."""
+        """Return the approximate number of multiplications in a forward pass on an example with `tokens` tokens."""
         seen = SEEN_WEIGHT * self.layers * self.heads * tokens if maps else 0
         return tokens * (self.weights + (BATCHED_TOKEN if batched else EVERY_TOKEN) + seen)
 
@@ -178,7 +180,7 @@ def estimate_duration(
 
 
 def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[str, Mapping[str, Any]]) -> float:
-    """Estimate the number of seconds that several studies of one checkpoint take if they run as a single job.
+    """Estimate how many seconds several studies of one checkpoint take if they run as a single job.
 
     Based on the time per example for the bundled classifier, the weights of both checkpoints, and an earlier such job.
     """
@@ -192,7 +194,7 @@ def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[s
 
 
 def keep_partial(db: Database, job: str) -> str:
-    """Store the results from the finished units of a stopped job as a run, and return the ID of the run.
+    """Store the results of the finished units of a stopped job as a run, and return the ID of the run.
 
     Raises JobError if the job is running or done, or no unit is done; RightsError if the person may not start such
     jobs.

@@ -15,7 +15,7 @@ from ..studies.records import Result
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(jobs.UnitEnd, Result):
-    """The response of a worker process to a task. `rows` are the result rows of a unit or the rows of a summary.
+    """The response of a worker process to a task. `rows` are the result rows of a unit or of a summary.
 
     After dividing a job, `options` are the options completed by defaults, and `units` the units of the job.
     """
@@ -44,7 +44,7 @@ class BriefJob(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Job(BriefJob):
-    """A stored job with all its fields. `asked` contains the options as the user set them, without defaults."""
+    """A stored job with all its fields. `asked` contains the options that the user set, without defaults."""
 
     study: str
     title: str
@@ -57,7 +57,7 @@ class Job(BriefJob):
 
 @dataclass(frozen=True, kw_only=True)
 class JobProgress(Result):
-    """The progress of a job: numbers of units, tokens (`size`, `size_done`), and seconds spent in units."""
+    """The progress of a job: numbers of units, numbers of tokens (`size`, `size_done`), and seconds spent in units."""
 
     units: int
     done: int
@@ -69,7 +69,8 @@ class JobProgress(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DividedUnit(Result):
-    """One unit of work in a job, such as a batch of examples, with its size in tokens and arguments in JSON types."""
+    """One unit of work in a job, such as a batch of examples, with its size in tokens and JSON-serialisable
+    arguments."""
 
     key: str
     size: int
@@ -86,7 +87,7 @@ class JobUnit(DividedUnit):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitOutcome(Result):
-    """The outcome of one unit of work in a job. `state` is None before it has run, and `worker` names the host and
+    """The outcome of one unit of work in a job. `state` is None before the unit has run, and `worker` is the host and
     process of the last attempt."""
 
     position: int
@@ -115,7 +116,7 @@ def progress(db: Database, job: str) -> JobProgress:
 
 
 def open_units(db: Database, job: str) -> list[JobUnit]:
-    """Return the units of a job that have not run yet or are to run again, in order."""
+    """Return the units of a job that have not run yet or must be run again, in order."""
     return JobUnit.among(jobs.open_units(db, job))
 
 

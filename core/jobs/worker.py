@@ -30,12 +30,13 @@ log = logging.getLogger("atlas.jobs")
 
 
 def complete(study: Study[Any, Any], options: Mapping[str, Any]) -> Row:
-    """Return the options of a study as JSON types with all defaults. Raises AtlasError for an unknown option."""
+    """Return the options of a study with all defaults, as a JSON-serialisable dictionary. Raises AtlasError for unknown
+    options."""
     return as_json(study.read(options))
 
 
 def divide(name: str, options: Row) -> Outcome:
-    """Divide a job into units of work. Return {"options": the options with defaults, "units": [{key, size,
+    """Divide a job into units of work. Returns {"options": options with defaults, "units": [{key, size,
     arguments}]}."""
     study = find_study(name)
     chosen = study.read(options)
@@ -56,8 +57,8 @@ def _as_rows(units: Sequence[Unit]) -> list[Row]:
 
 
 def more(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """Return the units of the next round of a job as {"units": [...]}. `rows` are the results of all finished units.
-    The list is empty if there is no further round."""
+    """Return the units of the next round of a job as {"units": [...]}, where the list is empty if there is no further
+    round. `rows` are the results of all finished units."""
     study = find_study(name)
     partials = [decode(study.partial, row[PARTIAL]) for row in rows]
     return {"units": _as_rows(study.more(study.read(options), partials))}
@@ -95,7 +96,7 @@ TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, 
 
 
 def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
-    """Run a task in a worker process. Returns its result with the seconds and the worker, or {"error": message}.
+    """Run a task in a worker process, and return its result with the seconds and the worker, or {"error": message}.
 
     `code` is the version of `core` in the requesting process, which is checked on other machines.
     """
@@ -116,7 +117,7 @@ def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
 
 
 def merged(parts: list[Row]) -> Row:
-    """Merge the provenance records of several units: example IDs are joined, and values that differ are listed."""
+    """Merge the provenance records of several units, by joining example IDs and listing values that differ."""
     ids: dict[Any, None] = {}
     values: dict[str, list[Any]] = {}
     for part in parts:
@@ -136,7 +137,7 @@ def _one_of(kept: list[Any]) -> Any:
 
 
 def prepare(parent: int) -> None:
-    """Set up a worker process with low priority. The process ignores Ctrl-C, and ends when its parent process ends."""
+    """Set up a worker process with low priority, which ignores Ctrl-C and ends when its parent process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(10)  # the app's pages have priority
