@@ -59,7 +59,7 @@ def _irregular() -> dict[str, list[str]]:
 
 
 def lemmas(word: str) -> tuple[str, ...]:
-    """Return every possible lemma of a word, such as run, runn and runne for "running". Not all are words."""
+    """Return every possible lemma of a word, such as run, runn and runne for "running". Some may not be words."""
     word = word.lower().replace("’", "'")
     forms = [word, *_irregular().get(word, ())]
     for ending, stems in _INFLECTED_ENDINGS:
@@ -90,13 +90,13 @@ class Roles:
     prepositions: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, place: str, preposition: str = "") -> str | None:
-        """Return the most frequent element at a grammatical position ("subject", "object" or "oblique"), or None."""
+        """Return the most frequent element at a position: "subject", "object" or "oblique"; None without one."""
         if place == "oblique":
             return self.prepositions.get(preposition.lower())
         return {"subject": self.subject, "object": self.object}.get(place)
 
     def element(self, name: str, spans: Spans) -> Element:
-        """Create a frame element, with coreness "Core" if it is a core element of this frame, otherwise None."""
+        """Create a frame element whose coreness is "Core" if it is a core element of this frame, otherwise None."""
         if name not in self.core:
             return Element(name, spans)
         return Element(name, spans, "Core", any(name in core_set for core_set in self.core_sets))
@@ -122,7 +122,7 @@ class Lexicon:
         return {first: tuple(names) for first, names in units.items()}
 
     def frames(self, lemma: str, upos: str | None = None) -> tuple[tuple[str, str], ...]:
-        """Return the (lexical unit, frame) pairs of a lemma. Units with the Universal POS tag `upos` come first."""
+        """Return the (lexical unit, frame) pairs of a lemma, with units of the Universal POS tag `upos` first."""
         lemma = lemma.lower()
         asked = f"{lemma}.{_POS.get(upos or '', '')}"
         names = sorted((name for name in self._named(lemma)), key=lambda name: (name != asked, name))
@@ -150,7 +150,7 @@ _ENDINGS = ("v", "n", "a", "adv", "prep", "num", "art", "c", "intj", "scon")
 
 @lru_cache(maxsize=1)
 def bundled_lexicon() -> Lexicon:
-    """Load the bundled lexicon, which has the lexical units that are most often annotated in FrameNet 1.5."""
+    """Load the bundled lexicon, which contains the lexical units with most annotations in FrameNet 1.5."""
     facts = json.loads(BUNDLED.read_text(encoding="utf-8"))
     roles = {
         name: Roles(
@@ -167,7 +167,7 @@ def bundled_lexicon() -> Lexicon:
 
 
 def release_lexicon(release: Release) -> Lexicon:
-    """Create the lexicon of a FrameNet release. The usual positions of frame elements come from the bundled data."""
+    """Create the lexicon of a FrameNet release, with the usual positions of frame elements from the bundled data."""
     units = defaultdict(set)
     for unit in release.lexical_units:
         units[unit.name].add(unit.frame)
@@ -205,7 +205,7 @@ PLACES = ("subject", "object", "complement", "oblique", "noun", "modifier")
 
 
 class Proposal(NamedTuple):
-    """A proposed frame element with its name, its words and its grammatical position."""
+    """A proposed frame element, with its name, words and grammatical position."""
 
     name: str | None
     words: tuple[int, ...]
@@ -221,7 +221,8 @@ class Dependent(NamedTuple):
 
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
-    """Propose the frame elements of a target word, named after the most frequent ones at their grammatical position."""
+    """Propose the frame elements of a target word, named after the most frequent elements at their grammatical
+    positions."""
     words, proposals = tagged.words, list[Proposal]()
     taken: set[int] = set()
     # Dependents of a target in the order of PLACES; a target without a subject takes one from its context
@@ -363,7 +364,8 @@ def _touch(first: Dependent, second: Dependent) -> bool:
 
 
 def subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...]:
-    """Return the words of the subtree at `root`. The subtree at `without` and punctuation at the ends are left out."""
+    """Return the words of the subtree at `root`, without the subtree at `without` and without punctuation at the
+    ends."""
     inside = {root}
     for _ in words:
         more = {k for k, word in enumerate(words) if word.head in inside and k != without}

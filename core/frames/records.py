@@ -41,7 +41,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Link:
-    """A link between a frame element and a target, along which attention is measured."""
+    """A link between a frame element and a target word, along which attention is measured."""
 
     name: str
     element: Spans
@@ -84,7 +84,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FrameReading:
-    """The annotated sentences from a file, with skipped lines and notes on ambiguous strings."""
+    """The annotated sentences in a file, with lines that were skipped and notes on ambiguous strings."""
 
     sentences: tuple[AnnotatedSentence, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -92,7 +92,7 @@ class FrameReading:
 
 
 def words(text: str, spans: Iterable[Span]) -> str:
-    """Return the text inside the given spans, joined by " … " between spans."""
+    """Return the text in the given spans, with " … " between spans."""
     return " … ".join(text[start:end] for start, end in spans)
 
 
@@ -103,7 +103,8 @@ def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """Return the stored links of a sentence. If there are none, link the target to core elements outside it."""
+    """Return the stored links of a sentence or, if there are none, links between the target and each core element
+    outside it."""
     if sentence.links is not None:
         return sentence.links
     return tuple(
@@ -250,10 +251,11 @@ def place(text: str, phrase: str, name: str = "words") -> Span:
 
 
 def covered(spans: Spans, tokens: list[Span]) -> list[int]:
-    """Return the indices of the tokens that share a character with any of the spans."""
+    """Return the indices of tokens that share a character with any of the spans."""
     return [k for k, token in enumerate(tokens) if any(s < token[1] and token[0] < e for s, e in spans)]
 
 
 def distance(first: Spans, other: Spans, tokens: list[Span]) -> int:
-    """Return the smallest distance in tokens between two sets of spans; 0 if they share a token or one has no token."""
+    """Return the smallest distance in tokens between two sets of spans; 0 if they share a token or if one contains no
+    token."""
     return min((abs(a - b) for a in covered(first, tokens) for b in covered(other, tokens)), default=0)

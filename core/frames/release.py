@@ -49,7 +49,7 @@ class Frame:
 
 
 class Release:
-    """An opened FrameNet release. Queries read single files, while `sentences` reads all files."""
+    """An open FrameNet release. Queries read single files, but `sentences` reads all files."""
 
     def __init__(self, folder: Path, reader: Any) -> None:
         self.folder, self._reader = folder, reader
@@ -91,7 +91,7 @@ class Release:
         return self._frames[name]
 
     def exemplars(self, unit: LexicalUnit) -> FrameReading:
-        """Return the exemplar sentences of a lexical unit, one for each annotation set with a target."""
+        """Return the exemplar sentences of a lexical unit, one per annotation set that has a target."""
         where = f"{unit.name} (lu{unit.number}.xml)"
         try:
             readings = [
