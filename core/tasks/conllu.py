@@ -35,7 +35,8 @@ class GoldSentence:
 
 
 def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
-    """Read all or the first `limit` sentences of a CoNLL-U file. Raises InputError that names the invalid line."""
+    """Read all sentences, or the first `limit` sentences, of a CoNLL-U file. Raises InputError, which names the invalid
+    line."""
     try:
         lines = lines_of(read_text(file, given=True))
     except OSError as error:
@@ -158,7 +159,7 @@ NAMED = 3  # number of example sentences for each reason
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A group of sentences in a treebank that cannot be used, all for the same reason."""
+    """A group of sentences in a treebank that are left out, all for the same reason."""
 
     part: str
     reason: str
@@ -168,8 +169,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TreebankPart:
-    """The usable sentences in one split of a treebank. A usable sentence has at least two words and a single dependency
-    tree."""
+    """The usable sentences in one split of a treebank, which have at least two words and a single dependency tree."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -188,7 +188,7 @@ def file_of(folder: str | Path | None, part: str) -> Path:
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:
-    """Read the usable sentences in one split of a treebank. If `folder` is None, the bundled treebank is read.
+    """Read the usable sentences in one split of a treebank; of the bundled treebank if `folder` is None.
 
     Raises InputError if labels are not those of Universal Dependencies, or no sentence is usable.
     """

@@ -59,7 +59,7 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True)
 class Feature:
-    """A property of tokens, such as belonging to a noun or being [CLS]. `special` is True for special tokens."""
+    """A property of tokens, such as being part of a noun or being [CLS]. `special` is True for special tokens."""
 
     name: str
     label: str
@@ -109,7 +109,7 @@ def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
 
 
 def is_of_words(feature: Feature) -> bool:
-    """Return whether a feature is defined by the tag or dependency label of a word, and not by a special token."""
+    """Return whether a feature is defined by the tag or dependency label of a word, instead of by a special token."""
     return not feature.special and feature.name != "negation"
 
 
@@ -137,7 +137,7 @@ def _carries(name: str, tag: str, pos: str, dep: str) -> bool:
 
 @cache
 def is_dependency(label: str, wanted: str) -> bool:
-    """Return whether a dependency label equals `wanted` or is a subtype of it, as nsubj:pass is of nsubj."""
+    """Return whether a dependency label equals `wanted` or is a subtype of `wanted`, such as nsubj:pass of nsubj."""
     label, wanted = label.lower(), wanted.lower()
     return label == wanted or label.partition(":")[0] == wanted
 

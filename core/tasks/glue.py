@@ -60,7 +60,7 @@ class Task:
 
     @property
     def outputs(self) -> int:
-        """Return the number of outputs of a classification head for this task: one per class, or one for a score."""
+        """Return how many outputs a classification head for this task has: one per class, or one for a score."""
         return len(self.labels) or 1
 
     @property
@@ -136,7 +136,7 @@ TASKS = _Tasks({record.key: record for record in _RECORDS})
 
 
 def task_name(task: str | None) -> str:
-    """Return the name of a task as papers write it, such as "SST-2"; "" for None."""
+    """Return the name of a task as papers write it, such as "SST-2"; "" if the task is None."""
     return TASKS[task].name if task and task in TASKS else task or ""
 
 
@@ -202,14 +202,14 @@ def read_rows(
 
 
 def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow]:
-    """Sample at most `limit` examples without replacement, in their original order; None returns all examples."""
+    """Sample at most `limit` examples without replacement, in their original order; None means all examples."""
     if limit is None or limit >= len(rows):
         return list(rows)
     return [rows[k] for k in sorted(random.Random(seed).sample(range(len(rows)), limit))]  # noqa: S311
 
 
 def fingerprint(rows: Sequence[TaskRow]) -> str:
-    """Return a hash of the IDs, texts and labels of examples, to detect changed data when a run is resumed."""
+    """Return a hash of the IDs, texts and labels of examples, by which a resumed run detects changed data."""
     text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -307,7 +307,7 @@ def _row(
 
 
 def parse_label(task: Task, value: str, place: str) -> int | float:
-    """Parse the label of an example. Raises InputError, which names its row as `place`, for an invalid label."""
+    """Parse the label of an example. Raises InputError for an invalid label, with `place` as the name of its row."""
     value = value.strip()
     if value == "-1":
         raise InputError(

@@ -55,12 +55,12 @@ def is_constant(predicted: Values) -> bool:
 
 
 def shown(value: Number, digits: int = 1) -> str:
-    """Return a metric in percent as text, such as "91.2", or "undefined" for None."""
+    """Return a metric in percent as text, such as "91.2"; "undefined" for None."""
     return UNDEFINED if value is None else f"{100 * value:.{digits}f}"
 
 
 def majority(task: Task, train: Values, dev: Values) -> tuple[str, dict[str, Number]]:
-    """Return the most frequent train label, and the metrics of predicting this label for every dev example.
+    """Return the most frequent train label, and the metrics for predicting this label on every dev example.
 
     For scores, the label is "mean", and the correlations are None.
     """

@@ -44,12 +44,12 @@ A_TOKEN = 40  # upper bound for characters of a token, as long as there is white
 
 
 def is_text_file(task: str) -> bool:
-    """Return whether a task name is the path of a .txt file, which has running text instead of labelled examples."""
+    """Return whether a task name is the path of a .txt file with running text instead of labelled examples."""
     return task.strip().lower().endswith(ENDING)
 
 
 def stretches(path: str) -> list[str]:
-    """Read a text file, and return its text in parts of about STRETCH characters that are split at white space."""
+    """Read a text file, and return its text in parts of about STRETCH characters, split at white space."""
     file = config.inside(path.strip())
     try:
         text = read_text(file, most=LARGEST, given=True)
@@ -69,7 +69,7 @@ def stretches(path: str) -> list[str]:
 
 
 def windows(text: str, tokens: int, fits: Callable[[str], int]) -> Iterator[str]:
-    """Split a text into windows of at most `tokens` tokens, at white space if possible, and yield each window.
+    """Yield windows of at most `tokens` tokens into which a text is split, at white space if possible.
 
     `fits` returns how many characters at the start of a text fit into one input.
     """
@@ -145,8 +145,7 @@ class OwnFile:
 
     @property
     def majority(self) -> float | None:
-        """Return the accuracy on dev examples of a classifier that always predicts the most frequent dev label; None if
-        there are no class labels."""
+        """Return the dev accuracy of always predicting the most frequent dev label; None without class labels."""
         dev = self.of("dev")
         return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
 
@@ -157,7 +156,7 @@ def is_own(task: str) -> bool:
 
 
 def absolute(task: str) -> str:
-    """Return the absolute path of a custom task file. The names of built-in tasks are returned unchanged."""
+    """Return the absolute path of a custom task file; names of built-in tasks are returned unchanged."""
     try:
         is_file = is_own(task) or is_text_file(task)
         return str(Path(task.strip()).expanduser().resolve()) if is_file else task
@@ -168,7 +167,7 @@ def absolute(task: str) -> str:
 
 
 def read_own(task: str) -> OwnFile:
-    """Read and validate a custom task file. Raises InputError that names the file and the invalid column or row."""
+    """Read and validate a custom task file. Raises InputError, which names the file and the invalid column or row."""
     path = config.inside(absolute(task))
     if not os.path.exists(path):  # noqa: PTH110 - a Path would stop at a name that is too long
         raise InputError(
@@ -250,7 +249,7 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
 
 
 def plain_label(label: str) -> str:
-    """Return a class label in lower case without spaces, dashes and underscores, to compare different spellings.
+    """Return a class label in lower case, without spaces, dashes and underscores, for comparing different spellings.
 
     The sign of a number, a dash between digits and a single dash remain. 1.0, as pandas writes whole numbers, becomes
     1.
@@ -301,8 +300,7 @@ def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, a
 def keep_rows(
     lines: str, folder: Path, name: str = "sentences", *, learned: bool = False, source: str = PASTED
 ) -> Path:
-    """Save pasted or uploaded sentences as a custom task file, and return its path, which is the same for equal
-    sentences.
+    """Save pasted or uploaded sentences as a custom task file; return its path, which is equal for equal sentences.
 
     `learned`: a model is trained on the list; otherwise labelled rows without a split are all dev. Raises InputError
     for an invalid list.

@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 @dataclass(frozen=True)
 class Text:
-    """A sentence or a pair of sentences that is to be perturbed."""
+    """A sentence, or a pair of sentences, to be perturbed."""
 
     text: str
     pair: str | None = None
@@ -70,7 +70,7 @@ class PerturbationChoice:
 def perturb(
     kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: PerturbationChoice | None = None
 ) -> Perturbed:
-    """Return a perturbed copy of a sentence or pair. Raises InputError if the perturbation is not applicable."""
+    """Return a perturbed copy of a sentence or pair. Raises InputError if the perturbation cannot be applied to it."""
     check_choice("A perturbation", kind, PERTURBATIONS)
     given, how = Text(text, pair or None), PERTURBATIONS[kind]
     if how.pairs and given.pair is None:

@@ -87,7 +87,8 @@ def _is_any(dep: str, labels: Collection[str]) -> bool:
 
 
 def links_across(first: Sequence[TaggedWord], second: Sequence[TaggedWord]) -> list[Link]:
-    """Return all pairs of equal words in two sentences, ignoring case and words without a letter or digit."""
+    """Return all pairs of equal words in two sentences, ignoring case, and without words that have no letter or
+    digit."""
     places: dict[str, list[int]] = {}
     for k, word in enumerate(second):
         places.setdefault(word.text.casefold(), []).append(k)

@@ -35,7 +35,7 @@ _FORMS = {"\t": "TSV", ";": "CSV with semicolons", ",": "CSV"}
 
 @dataclass(frozen=True)
 class SentenceTable:
-    """Sentences that were read from a table and whose labels and splits have not been validated yet.
+    """Sentences read from a table, whose labels and splits have not been validated yet.
 
     Attributes:
         read: names of the used columns, as in the table.
@@ -55,8 +55,7 @@ class SentenceTable:
 
 
 def read_table(text: str, name: str = PASTED) -> SentenceTable:
-    """Read sentences from CSV, TSV or JSON Lines text. Raises an InputError that names the invalid column, row
-    or line."""
+    """Read sentences from CSV, TSV or JSON Lines text. Raises InputError naming the invalid column, row or line."""
     if "\0" in text:
         raise InputError(f"{name} must be text; it contains a NUL character. Remove this character.")
     text = plain_ends(text.lstrip("\ufeff"))
@@ -286,7 +285,7 @@ def read_given(text: str, name: str = PASTED) -> SentenceTable:
 
 
 def read_pasted(text: str, name: str = PASTED) -> list[Pasted]:
-    """Read sentences or pairs from a text field or upload. Raises InputError if there are none or too many, or if one
+    """Read sentences or pairs from a text field or upload. Raises InputError if there are none or too many, or if any
     is invalid."""
     table = read_given(text, name)
     for number, cells in table.rows:
