@@ -5,22 +5,40 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from core.config import code_version
-from core.errors import InputError, StoreError
-from core.store import backup, database, exchange, label_files, labels, migrations, projects, runs
+from core.errors import AtlasError, InputError, StoreError
+from core.store import (
+    backup,
+    classifiers,
+    database,
+    erasure,
+    exchange,
+    findings,
+    hypotheses,
+    label_files,
+    labels,
+    migrations,
+    projects,
+    runs,
+)
 from core.store.database import Database
+from core.store.label_checks import check_class, checked_map, time_of
+from core.store.labels import ClassChange
+from core.store.people import Person, role_of
 from core.store.recovery import STOPPED
 from core.store.runs import Provenance
 from tests.store.filling import contents, fill_every_table
-from tests.store.labelling import a_map, event
+from tests.store.labelling import SET, a_map, event
 
 SCORE = {"statistic": "entropy", "feature": "noun", "layer": 1, "head": 2, "value": 0.5, "low": 0.25, "high": 0.75,
          "n": 9, "baseline": 0.125, "p": 0.01, "q": 0.04, "checkpoint": "own", "task": "sst2"}  # fmt: skip
@@ -336,3 +354,80 @@ def test_an_export_with_a_value_that_cannot_be_is_refused_whole(db, tmp_path, ta
         with pytest.raises(InputError, match=says):
             exchange.import_all(other, tmp_path / "out")
         assert not any(contents(other, exchange.tables(other)).values())
+
+
+# ---------------------------------------------------------------- errors of the system, and what messages repeat
+
+
+@pytest.mark.parametrize("target", ["a folder", "no/such/folder/copy", "copy"])
+def test_a_copy_that_fails_has_the_error_of_the_system(tmp_path, target):
+    (tmp_path / "a folder").mkdir()
+    source, into = tmp_path / "source", tmp_path / target
+    if target != "copy":
+        source.write_text("kept")
+    with pytest.raises(OSError) as expected:
+        into.write_bytes(source.read_bytes())
+    with pytest.raises(type(expected.value)) as failed:
+        backup.copy_held(source, into)
+    assert (failed.value.errno, failed.value.strerror) == (expected.value.errno, expected.value.strerror)
+
+
+LONG = "q" * 190  # two of this letter in a row occur nowhere else in these messages
+
+
+def refused_events(db):
+    """What is sent, and how many letters of each long value its message repeats."""
+    for changed, letters in (
+        ({"name": LONG}, [60]),
+        ({"class_set": LONG}, [60]),
+        ({"cls": LONG}, [60]),
+        ({"kind": "undo", "undoes": LONG}, [60]),
+        ({"kind": LONG}, [40]),
+        ({"kind": LONG, "sequence": LONG}, [40, 20]),
+        ({"sequence": LONG}, [60, 20]),
+        ({"annotator": LONG + "\n"}, [60]),
+        ({"batch": LONG, "cls": "diagonal"}, [60]),
+        ({"batch": LONG, "annotator": LONG}, [60, 60]),
+        ({"batch": LONG, "sequence": 4}, [60, 60]),
+        ({"kind": "undo", "undoes": LONG + ":1", "name": "m2"}, [60]),
+        ({"kind": "undo", "undoes": LONG + ":2"}, [60]),
+        ({"kind": "retire", "undoes": LONG + ":3"}, [60]),
+    ):
+        yield lambda changed=changed: labels.record_events(db, [event(**{"sequence": 1} | changed)]), letters
+    yield lambda: labels.retire(db, [LONG], annotator="ada", why="wrong"), [60]
+
+
+def refused_names(db):
+    """Names of other kinds that the store does not know or does not take."""
+    maps = [projects.ProjectMap("m1", "label", None)]
+    heading = projects.Heading(LONG, SET)
+    yield lambda: projects.one_project(db, LONG), [60]
+    yield lambda: [projects.add_project(db, heading, recipe={}, rules={}, maps=maps) for _ in range(2)], [60, 60]
+    yield lambda: erasure.erase_name(db, LONG + "x", annotator="ada"), [60]
+    yield lambda: hypotheses.withdraw(db, LONG), [60]
+    yield lambda: classifiers.one_classifier(db, LONG), [60]
+    yield lambda: Person("ada", LONG), [40]
+    yield lambda: Person("ada", "annotator").signs(LONG), [60]
+    yield lambda: role_of("ada", {LONG: []}), [40]
+    yield lambda: findings.checked_maps("!" + LONG), [59]
+    yield lambda: labels.change_classes(db, SET, [ClassChange("add", LONG)], annotator="ada"), [60]
+    yield lambda: labels.change_classes(db, SET, [ClassChange("delete", LONG)], annotator="ada"), [60]
+    yield lambda: check_class(SET, LONG, colour=LONG, key=LONG), [20, 20, 40]
+    yield lambda: check_class(SET, LONG, title=LONG + LONG), [60, 40]
+    yield lambda: time_of(LONG, "a label"), [40]
+    yield lambda: checked_map(a_map(LONG) | {"length": 0}), [40]
+    yield lambda: exchange.check_columns("run", pa.table({LONG: [1]}), ["run"]), [60]
+    yield lambda: exchange.check_fields([LONG], "a row"), [38]  # after a bracket and a quotation mark
+    yield lambda: exchange.check_fields({"what": "w", "value": LONG}, "a row"), [40]
+
+
+def test_a_message_repeats_the_beginning_of_a_long_value(db):
+    labels.store_maps(db, [a_map("m1"), a_map("m2")])
+    labels.record_events(db, [event(1, batch=LONG), event(2, batch=LONG, annotator="eve")])
+    labels.record_events(db, [event(4, batch=LONG, annotator=LONG)])
+    labels.record_events(db, [event(3, batch=LONG, kind="undo", undoes=f"{LONG}:2", annotator="eve")])
+    for number, (step, letters) in enumerate([*refused_events(db), *refused_names(db)]):
+        with pytest.raises(AtlasError) as refused:
+            step()
+        found = [len(run) for run in re.findall("qq+", str(refused.value))]
+        assert found == letters, (number, str(refused.value))
