@@ -95,6 +95,18 @@ def test_a_bad_row_is_named_and_the_rest_kept_or_nothing(labelled, tmp_path, lin
     assert store.decided(labelled, SET, "eve") == ({"m1": "diagonal"} if keep_rest else {})
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_file_of_labels_may_have_any_unicode_encoding(labelled, tmp_path, encoding):
+    row = {"map_id": "m1", "class": "diagonal", "class_set": SET, "annotator": "zoë"}
+    rows = [row, row | {"map_id": "m9"}, row | {"annotator": "李"}]
+    file = tmp_path / "labels.jsonl"
+    file.write_bytes("\r\n\n".join(json.dumps(one, ensure_ascii=False) for one in rows).encode(encoding))
+    report = import_labels(labelled, file)
+    assert (report.rows, report.new, [number for number, _ in report.refused]) == (3, 2, [2])
+    own = [(one["annotator"], one["class"]) for one in store.all_events(labelled) if one["batch"].startswith("file-")]
+    assert own == [("zoë", "diagonal"), ("李", "diagonal")]
+
+
 def test_other_files_are_refused(db, tmp_path):
     with pytest.raises(InputError, match=r"\.jsonl or \.parquet"):
         import_labels(db, _written(tmp_path / "labels.csv", "a,b"))
