@@ -45,6 +45,13 @@ def test_a_new_file_has_every_migration_recorded(db):
     assert list(recorded.itertuples(index=False, name=None)) == [(m.number, m.name) for m in migrations.known()]
 
 
+def test_folders_that_are_missing_are_made(tmp_path):
+    path = tmp_path / "own" / "data" / "atlas.duckdb"
+    with Database(path) as db:
+        assert db.path == path
+    assert path.is_file()
+
+
 def test_reopening_changes_nothing_and_makes_no_backup(tmp_path):
     path = tmp_path / "atlas.duckdb"
     Database(path).close()

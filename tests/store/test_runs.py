@@ -173,3 +173,12 @@ def test_a_score_names_the_checkpoint_of_its_row(db, own, stored):
     runs.store_rows(db, run, [{"statistic": "entropy", "layer": 0, "head": 1, "value": 0.5, "feature": 3} | own])
     found = db.rows("SELECT run, checkpoint, task, feature FROM head_score")
     assert found == [(run, stored, None, "3")]
+
+
+def test_scores_of_other_and_of_unknown_weights_under_a_name_are_counted(db):
+    for checkpoint, weights, count in (("c", "w", 1), ("c", "v", 2), ("c", None, 3), ("d", "v", 1)):
+        run = runs.record_run(db, "statistics", {}, Provenance(checkpoint, weights), title="T")
+        runs.store_rows(db, run, [SCORES[0] | {"layer": layer} for layer in range(count)])
+    for checkpoint, weights, others in (("c", "w", 5), ("c", "v", 4), ("c", "u", 6), ("d", "v", 0), ("e", "v", 0)):
+        assert runs.other_scores(db, checkpoint=checkpoint, weights=weights) == others, (checkpoint, weights)
+    assert runs.other_scores(db, checkpoint="c", weights=None) == 0

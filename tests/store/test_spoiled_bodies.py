@@ -105,6 +105,34 @@ def test_a_spoiled_job_and_a_spoiled_run_are_named_when_they_are_opened(stored):
         runs.one_run(stored, run)
 
 
+def test_each_row_that_is_left_out_is_named(stored):
+    ((job,),) = stored.cursor().execute("SELECT job FROM job").fetchall()
+    (batch,), (one,) = hypotheses.batches(stored), hypotheses.hypotheses(stored)
+    projects.order_maps(stored, projects.projects(stored)[0].project, ["m2"], annotator="ada")
+    (project,) = projects.projects(stored)
+    named = {
+        ("run", "options"): "the result 'A sound run'",
+        ("job", "options"): f"the job {job}",
+        ("job_row", "body"): f"a row of the job {job}",
+        ("job_outcome", "provenance"): f"what a unit of the job {job} reported",
+        ("project_event", "body"): f"an order of maps in the project {project.project}",
+        ("project", "recipe"): "the project 'A sound project'",
+        ("classifier", "snapshot"): "labels of the newest classifier of 'bert'",
+        ("finding", "numbers"): "the finding 'A sound finding'",
+        ("frame_annotation", "body"): "the sentence a",
+        ("frame_release", "skipped"): "r's skipped parts",
+        ("hypothesis", "parameters"): f"the hypothesis {one.hypothesis}",
+        ("hypothesis_batch", "judged"): f"the batch of hypotheses {batch.batch}",
+    }
+    for (table, column), name in named.items():
+        spoil(stored, table, column, "5")
+        with collecting() as left_out:
+            read_all(stored)
+            projects.project_maps(stored, project.project)
+            jobs.job_rows(stored, job)
+        assert [text for text in left_out if text.startswith(f"Left out {name}: {table}.{column} must be a JSON ")]
+
+
 def test_what_is_left_out_is_said_once_and_logged(caplog):
     with collecting() as left_out:
         leave_out("a row")
