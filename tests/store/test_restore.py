@@ -1,6 +1,7 @@
 """A copy put back: beside no old log, once for two who try, whole in its place, and of a version that is known here."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -158,6 +159,13 @@ def test_a_backup_names_its_schema_and_a_newer_one_is_refused(copy, tmp_path):
     with pytest.raises(StoreError, match=rf"with schema {newest + 1} \(this version has {newest}\)"):
         backup.restore(copy, tmp_path / "atlas.duckdb")
     assert not list(tmp_path.glob("atlas*"))
+
+
+def test_the_schema_of_a_file_that_is_no_database_is_an_error_that_names_it(tmp_path):
+    file = tmp_path / "notes.duckdb"
+    file.write_text("no database " * 900)
+    with pytest.raises(StoreError, match=re.escape(str(file))):
+        backup.schema_of(file)
 
 
 def test_an_older_backup_is_restored(copy, tmp_path):

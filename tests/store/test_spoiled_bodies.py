@@ -1,5 +1,6 @@
 """JSON of another type in stored rows: refused by imports, left out and named by readers."""
 
+import re
 from dataclasses import fields
 from typing import get_type_hints
 
@@ -131,6 +132,24 @@ def test_each_row_that_is_left_out_is_named(stored):
             projects.project_maps(stored, project.project)
             jobs.job_rows(stored, job)
         assert [text for text in left_out if text.startswith(f"Left out {name}: {table}.{column} must be a JSON ")]
+
+
+def test_messages_repeat_the_beginning_of_a_long_title(stored):
+    spoiled = {"run": "options", "project": "rules", "finding": "numbers", "classifier": "scores"}
+    for table, column in spoiled.items():
+        spoil(stored, table, column, "5")
+        with stored.write() as cursor:
+            cursor.execute(f"UPDATE {table} SET title = ?", ["q" * 190])  # noqa: S608 - names of a test
+    with collecting() as left_out:
+        read_all(stored)
+    said = {table: text for text in left_out for table, column in spoiled.items() if f"{table}.{column}" in text}
+    for table, read in (("run", runs.one_run), ("classifier", classifiers.one_classifier)):
+        ((name,),) = stored.rows(f"SELECT {table} FROM {table}")  # noqa: S608 - names of a test
+        with pytest.raises(AtlasError) as error:
+            read(stored, name)
+        said[f"one {table}"] = str(error.value)
+    letters = {name: [len(found) for found in re.findall("qq+", text)] for name, text in said.items()}
+    assert letters == {"run": [80], "project": [60], "finding": [60], "one run": [80], "one classifier": [60]}
 
 
 def test_what_is_left_out_is_said_once_and_logged(caplog):
