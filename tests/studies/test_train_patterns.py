@@ -139,6 +139,23 @@ def test_train_and_test_share_no_input_head_or_checkpoint(db):
     assert seen == set(names)
 
 
+@pytest.mark.parametrize(("folds", "checkpoints"), [(3, 1), (2, 2)])
+def test_the_units_of_a_training_and_their_sizes(db, folds, checkpoints):
+    label_everything(db, checkpoints=("one", "two")[:checkpoints])
+    asked = training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=folds)
+    units = [(unit.key, unit.size) for unit in STUDY.units(STUDY.read(asked))]
+    learning = [(f"{share}% of the labels, fold {k}", 40 * share // 100) for k in (0, 1) for share in (25, 50, 75)]
+    assert units == [
+        *((f"fold {k}", 40) for k in range(folds)),
+        ("final", 40),
+        *((f"unseen checkpoint {k}", 40) for k in (1, 2) if checkpoints > 1),
+        *((f"unseen heads {k}", 40) for k in range(folds)),
+        *learning,
+    ]
+    plain = STUDY.units(STUDY.read(asked | {"curve": False}))
+    assert [(unit.key, unit.size) for unit in plain] == units[: -len(learning)]
+
+
 @pytest.mark.thorough
 def test_only_random_maps_without_a_suggestion_are_scored_but_all_are_trained_on(db):
     label_everything(db)
