@@ -317,7 +317,7 @@ def test_a_named_edge_is_measured_with_those_of_its_senders_layer_by_their_numbe
     """Each edge's effect is its number here."""
     graph, checkpoint = Graph(3, 2), SimpleNamespace(weights_hash="h", device="cpu", dtype="float32")
     pairs = SimpleNamespace(
-        layers=3, heads=2, firsts=np.arange(4), first_m=np.full(4, 3.0), second_m=np.ones(4), same=0
+        layers=3, heads=2, firsts=np.arange(4), first_m=np.full(4, 3.0), second_m=np.ones(4), same=np.arange(4) % 2
     )
 
     def measured(options, opened, pairs, wanted):
@@ -328,12 +328,15 @@ def test_a_named_edge_is_measured_with_those_of_its_senders_layer_by_their_numbe
         return CircuitPartial(exact=effects)
 
     monkeypatch.setattr(setup, "opened", lambda options: SimpleNamespace(checkpoint=checkpoint))
-    monkeypatch.setattr(setup, "rows_of", lambda options: [])
+    monkeypatch.setattr(setup, "rows_of", lambda options: [SimpleNamespace(id=f"row {k}") for k in range(2)])
     monkeypatch.setattr(circuit, "made_pairs", lambda options, opened: pairs)
     monkeypatch.setattr(edge_effects, "measured", measured)
     named = {"edges": ["L1H2>L3H1.k", "L2H1>L3H1.k"], "kind": "drop", "seed": 5}
     options = EDGE_EFFECTS.read({"checkpoint": "x", "task": "sst2"} | named)
-    partial = EDGE_EFFECTS.run(options, None).partial
+    done = EDGE_EFFECTS.run(options, None)
+    partial, about = done.partial, done.provenance
+    assert (partial.layers, partial.heads, partial.same.tolist()) == (3, 2, [0, 1, 0, 1])
+    assert (about.weights_hash, about.device, about.dtype, about.row_ids) == ("h", "cpu", "float32", ("row 0", "row 1"))
     assert partial.names == ("L1H2>L3H1.k", "L1H1>L3H1.k", "L2H1>L3H1.k", "L2H2>L3H1.k")
     edges = [graph.edges[int(number)] for number in partial.effects[:, 0]]
     readers = {graph.receiver_name(edge.receiver) for edge in edges}
