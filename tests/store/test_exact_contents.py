@@ -257,6 +257,22 @@ def test_a_backup_or_a_restored_file_that_fails_leaves_nothing(db, tmp_path, mon
         assert files(out) == ["b.duckdb"]
 
 
+def test_a_disk_that_is_full_when_the_log_of_a_copy_is_merged_is_no_damage(db, tmp_path, monkeypatch):
+    labels.store_maps(db, [a_map("m1")])
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def connect(path=":memory:", **options):
+        if Path(path).parent == out:
+            raise duckdb.IOException("IO Error: Could not write file: No space left on device")
+        return duckdb.connect(path, **options)
+
+    monkeypatch.setattr(backup, "duckdb", SimpleNamespace(connect=connect, Error=duckdb.Error))
+    with pytest.raises(StoreError, match="the disk is full"):
+        backup.back_up(db, out / "a.duckdb")
+    assert files(out) == []
+
+
 @pytest.mark.parametrize("answer", ["made", "refused", "none"])
 def test_a_backup_that_another_process_makes_leaves_no_request(db, tmp_path, monkeypatch, answer):
     target = tmp_path / "there" / "copy.duckdb"

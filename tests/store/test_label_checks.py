@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
-from core.store.label_checks import checked_event, checked_map, likely_time, looks_like, time_of
+from core.store.label_checks import (
+    alike,
+    checked_event,
+    checked_map,
+    likely_time,
+    looks_like,
+    say_alike,
+    time_of,
+)
 from tests.store.labelling import a_map, event
 
 
@@ -148,3 +156,13 @@ def test_a_browsers_clock_is_believed_within_ten_years_behind_and_a_day_ahead():
         assert likely_time(time, moment) == moment
     for time in (None, 5, "noon"):  # refused with its event
         assert likely_time(time, moment) == time
+
+
+def test_names_that_look_alike_are_grouped_and_an_address_with_its_user():
+    assert alike(["ada", "eve", "Eve", "ada@example.org", "bob@example.org", "\u0430da", "zoe"]) == [
+        ("Eve", "eve"),
+        ("ada", "ada@example.org", "\u0430da"),
+    ]
+    assert alike(["bob@example.org", "bob@example.com"]) == []
+    assert say_alike(["ada", "Ada", "eve", "Eve"], among={"eve"}).count(" and ") == 1 + 1  # the sentence's own
+    assert say_alike(["ada", "Ada"], among={"eve"}) == say_alike(["ada", "eve"]) == ""
