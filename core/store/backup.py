@@ -150,14 +150,14 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
     source, target = Path(file).expanduser().resolve(), database.expanduser().resolve()
     if not _is_file(source):
         raise StoreError(
-            f"A backup must be an existing file that `backup` wrote; got {source}. Give the path of a backup."
+            f"A backup must be an existing file that the command `backup` wrote; got {source}. Give the path of such a "
+            "file."
         )
     _must_be_new(target, "A restored database")
     if log := next((log for log in _logs(target) if os.path.lexists(log)), None):
         raise StoreError(
-            "A restored database must not have a log of an earlier database, because DuckDB would apply that log to "
-            f"it; {log} exists. Move this log next to the database that it belongs to (with the ending "
-            f"{log.name.removeprefix(target.name)} after that database's name), and restore again."
+            f"{log} is the log of an earlier database, and DuckDB would apply it to the restored one. Move this log to "
+            "the folder of its own database, and restore again."
         )
     with replacing(target, StoreError) as part:
         part_logs = _logs(part)
@@ -201,8 +201,8 @@ def _verify(target: Path, events: int) -> None:
         raise why from error
     if found != events:
         raise StoreError(
-            f"A restored database must contain the {events} label events of its backup; got {found} in {target}. "
-            "Another program has written to it: move it away and restore again."
+            f"A restored database must contain the {events} label events of its backup; {target} contains {found}, "
+            "because another program has written to it. Move this file away, and restore again."
         )
 
 
@@ -217,13 +217,15 @@ def _checked(part: Path, source: Path, say: Callable[[str], object]) -> int:
             applied = migrations.applied(connection)
             if not applied:
                 raise StoreError(
-                    f"A backup must be an Attention Atlas database; got {source}, which has none of its tables."
+                    f"A backup must be an Attention Atlas database; {source} has none of the tables of such a "
+                    "database. Choose a file that the command `backup` wrote."
                 )
             newest = migrations.known()[-1].number
             if max(applied) > newest:
                 raise StoreError(
-                    f"A backup must come from this version or an earlier one; got {source} with schema "
-                    f"{max(applied)} (this version has {newest}). Update this program, then restore the backup."
+                    f"A backup must come from this version of the program or an earlier one; {source} has schema "
+                    f"{max(applied)}, and this version has schema {newest}. Update the program, then restore the "
+                    "backup."
                 )
             events = connection.execute("SELECT count(*) FROM label_event").fetchall()[0][0]
     except duckdb.Error as error:
@@ -250,8 +252,8 @@ def _must_be_whole(part: Path, source: Path) -> None:
 
 def _damaged(source: Path, reason: str) -> StoreError:
     return StoreError(
-        f"A backup needs an undamaged database; {source} is damaged ({reason}), so it has not been copied. Use an "
-        f"earlier backup, and `{command_line('export')}` for the data that can still be read."
+        f"Only an undamaged database can be backed up; {source} is damaged ({reason}). Restore an earlier backup, or "
+        f"save the data that can still be read with `{command_line('export')}`."
     )
 
 
@@ -270,7 +272,8 @@ def _must_be_new(target: Path, what: str) -> None:
         raise explain(error, target) from error
     if is_there:
         raise StoreError(
-            f"{what} must be written to a new file; {target} exists. Choose another name, or move that file away."
+            f"{what} must be written to a new file; {target} already exists. Choose another name, or move the existing "
+            "file away."
         )
 
 
@@ -301,9 +304,8 @@ def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> in
         while not answer.exists():
             if time.monotonic() > end:
                 raise StoreError(
-                    "The database is open in another program, which must make the backup; that program has not "
-                    f"answered within {seconds:g} seconds. Open one of the app's pages and try again, or stop the app "
-                    "and try again."
+                    "The program that has the database open must make the backup; it has not answered within "
+                    f"{seconds:g} seconds. Open a page of the app or stop the app, and try again."
                 )
             time.sleep(LOOK_SECONDS)
         answered = json.loads(answer.read_text(encoding="utf-8"))
@@ -345,7 +347,8 @@ def back_up_now(database: Path, file: str | Path) -> int:
     """
     if not _is_file(database.expanduser()):
         raise StoreError(
-            f"A backup needs a database; {database} does not exist. Choose the database with --db or ATLAS_DB."
+            f"Only an existing database can be backed up; {database} does not exist. Choose the database with --db or "
+            "ATLAS_DB."
         )
     try:
         with Database(database) as db:

@@ -97,9 +97,8 @@ def choose(db: Database, class_set: str, classifier: str | None, *, annotator: s
         trained_on = one_classifier(db, classifier)["class_set"]
         if trained_on != class_set:
             raise InputError(
-                f'A classifier must have been trained on the class set "{class_set}" to suggest its classes; '
-                f'this classifier was trained on "{trained_on}". Train a classifier on labels of '
-                f'"{class_set}".'
+                f'To suggest classes of "{class_set}", a classifier must be trained on this class set; this classifier '
+                f'was trained on "{trained_on}". Train a classifier on labels of "{class_set}".'
             )
     with db.write() as cursor:
         cursor.execute(

@@ -283,7 +283,8 @@ def _must_only_read(sql: str) -> None:
     statements = duckdb.extract_statements(sql)
     if len(statements) != 1 or statements[0].type not in _READS or _MOVES.search(sql):
         raise StoreError(
-            "A statement outside write() must only read; got one that changes the database. Use write() for it."
+            "SQL statements outside write() must only read the database; this statement changes it. Use write() for "
+            "this statement."
         )
 
 
@@ -396,8 +397,8 @@ class Database:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(
-                f"The database must be in a folder that can be created; {self.path.parent} cannot be created "
-                f"({error.strerror}). Choose another file with --db or ATLAS_DB."
+                f"The folder of the database cannot be created: {self.path.parent} ({error.strerror}). Choose another "
+                "file with --db or ATLAS_DB."
             ) from error
         self.notice = None
         if any(other.path == self.path and not other._opening.stopped for other in list(_OPEN)):

@@ -64,8 +64,8 @@ def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
     strange = [name for name in names if name not in columns] or [name for name in names if names.count(name) > 1]
     if strange:
         raise InputError(
-            "The columns of an exported table must be those of the database, without duplicates; got the column "
-            f"{strange[0][:60]!r} in {table}. Export the data again."
+            "An exported table must have exactly the columns of the same table in the database; the column "
+            f"{strange[0][:60]!r} of {table} is unknown or duplicated. Export the data again."
         )
 
 
@@ -124,9 +124,9 @@ def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
     for class_set, name in sorted(pairs):
         if name not in names.get(class_set, ()):
             raise InputError(
-                f"The class of a label must exist in its class set unless the label is retracted; {name[:60]!r} does "
-                f"not exist in {class_set[:60]!r}. Retract such labels with `labels retire` in the exporting "
-                "app, and export again."
+                f"The class of a label must exist in its class set; {name[:60]!r} does not exist in "
+                f"{class_set[:60]!r}. Retract its labels with `labels retire` in the app that exported them, and "
+                "export again."
             )
 
 
@@ -136,7 +136,7 @@ def _check_map(row: Row) -> None:
         lists = {name: parsed(row.get(name)) for name in ("tokens", "separators")}
     except ValueError as error:
         raise InputError(
-            f"The tokens and separators of {subject} must be JSON; they are not. Export the data again."
+            f"The tokens and separators of {subject} must be JSON; they cannot be read as JSON. Export the data again."
         ) from error
     checked_map(row | lists)
 
@@ -144,7 +144,7 @@ def _check_map(row: Row) -> None:
 def _check_label_event(row: Row) -> None:
     if checked_event(row)["event"] != row["event"]:
         raise InputError(
-            "The ID of a label event must be its batch and sequence number, such as tab-1:7; got "
+            "The ID of a label event must consist of its batch and sequence number, such as tab-1:7; got "
             f"{str(row['event'])[:60]!r}. Export the data again."
         )
 
@@ -261,8 +261,8 @@ def export_all(db: Database, folder: str | Path) -> dict[str, int]:
         write_whole(folder / MANIFEST, json.dumps(manifest, indent=1), StoreError)
     except OSError as error:
         raise StoreError(
-            f"The folder of an export must be writable; {folder} is not ({error.strerror or error}). Free space "
-            "there, or choose another folder."
+            f"The folder of an export must be writable; {folder} cannot be written to ({error.strerror or error}). "
+            "Free space there, or choose another folder."
         ) from error
     return counts
 
@@ -310,8 +310,8 @@ def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None =
         ) from error
     if unknown or not all(isinstance(name, str) and name in names for name in exported):
         raise InputError(
-            f"An export must come from this version or an earlier one; {folder} comes from a newer "
-            "one. Update this program to read it."
+            f"An export must come from this version of the program or an earlier one; {folder} comes from a newer "
+            "version. Update the program to read this export."
         )
     with db.write() as cursor:
         full = [name for name in names if cursor.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 1").fetchall()]  # noqa: S608
@@ -358,7 +358,7 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
                 count += insert_arrow(cursor, name, rows)
     except (OSError, pa.ArrowException, duckdb.Error, ValueError, OverflowError) as error:
         raise InputError(
-            f"Every table of an export must be a complete Parquet file; {file} cannot be read into {name} "
+            f"Every table of an export must be a complete Parquet file; {file} cannot be read as the table {name} "
             f"({str(error).splitlines()[0][:120]}). Export the data again."
         ) from error
     return count
@@ -444,8 +444,8 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
         ) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"A file with the results of a run must be JSON Lines with a header in its first line; {file.name} is "
-            "not. Import a result file that this program wrote and that was not edited."
+            f"A file with the results of a run must be JSON Lines with a header in its first line; {file.name} is not. "
+            "Import an unedited file that this program wrote."
         ) from error
     if not whole:
         raise InputError(
@@ -480,8 +480,8 @@ def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -
             store_rows(db, run, rows)
     except (duckdb.Error, pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
-            f"The values in a file with the results of a run must have the right types; those in {file.name} do not "
-            f"({str(error)[:100]}). Import a result file that this program wrote and that was not edited."
+            f"A file with the results of a run must have values of the right types; {file.name} has other values "
+            f"({str(error)[:100]}). Import an unedited file that this program wrote."
         ) from error
     return run
 

@@ -35,8 +35,8 @@ def checked_picture(picture: Any) -> dict[str, Any]:
     fault = _fault(picture)
     if fault:
         raise InputError(
-            f"A chart of a finding must be one that Attention Atlas drew, with inline data; got {fault[:120]}. "
-            "Pin the result again where it was computed, and export it again."
+            f"The chart of a finding must be drawn by Attention Atlas and contain its data; got {fault[:120]}. Pin the "
+            "result again in the app that computed it, and export the finding again."
         )
     return dict(picture)
 
@@ -46,8 +46,8 @@ def checked_maps(text: Any) -> str:
     not base64."""
     if not packed(text):
         raise InputError(
-            f"The maps of a finding must be base64 as packed by Attention Atlas; got {str(text)[:60]!r}. Pin them "
-            "again where they were computed, and export them again."
+            f"The maps of a finding must be packed by Attention Atlas and encoded in base64; got {str(text)[:60]!r}. "
+            "Pin the maps again in the app that computed them, and export the finding again."
         )
     return str(text)
 

@@ -74,7 +74,8 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
     """
     if not any(words.strip() for words in (search.frame, search.unit, search.element, search.text)):
         raise InputError(
-            "A search needs a frame, a lexical unit, an element or words; all are empty. Fill in at least one."
+            "A search needs a frame, a lexical unit, a frame element or words; all of these fields are empty. Fill in "
+            "at least one."
         )
     hits = db.read(
         """SELECT release, id, frame, unit, elements, text, body FROM frame_annotation

@@ -79,23 +79,24 @@ def checked_event(event: Mapping[str, Any]) -> Row:
     if row["kind"] in TAKES_BACK and row["undoes"] == row["event"]:
         raise InputError(f"An undo must refer to another event; {subject} refers to itself. Remove it.")
     check_annotator(str(row["annotator"]))
-    if not 0 <= (row["probability"] or 0) <= 1 or not 0 <= (row["seconds"] or 0) <= LONGEST_LOOK:
-        raise InputError(
-            "The probability of a label must be from 0 to 1, and the time spent on it from 0 seconds to a year; "
-            f"got {row['probability']!r} and {row['seconds']!r} in {subject}. Correct these values."
-        )
-    if row["scale"] not in (None, *SCALES) or row["queue_order"] not in (None, *ORDERS):
-        raise InputError(
-            f"The colour scale on which a label is based must be one of {', '.join(SCALES)}, and the order of the "
-            f"labelling queue one of {', '.join(ORDERS)}; got {row['scale']!r} and {row['queue_order']!r} in "
-            f"{subject}. Correct these values."
-        )
+    for name, most in (("probability", 1), ("seconds", LONGEST_LOOK)):
+        if not 0 <= (row[name] or 0) <= most:
+            raise InputError(
+                f'The field "{name}" of a label must be from 0 to {most}; got {row[name]!r} in {subject}. Correct the '
+                "field."
+            )
+    for name, allowed in (("scale", SCALES), ("queue_order", ORDERS)):
+        if row[name] not in (None, *allowed):
+            listed = ", ".join(allowed)
+            raise InputError(
+                f'The field "{name}" of a label must be one of {listed}; got {row[name]!r} in {subject}. '
+                "Correct the field."
+            )
     if row["way"] == TOGETHER and (row["kind"], row["queue_order"], row["pass"]) != ("label", "clusters", 1):
         raise InputError(
-            "Several maps can be labelled together only by label events in the first pass and in the queue order "
-            '"clusters"; got a '
-            f"{row['kind']!r} event, the order {row['queue_order']!r} and pass {row['pass']} in {subject}. Label these "
-            "maps one by one."
+            "Several maps can be labelled together only by an event of the kind 'label' in the order 'clusters' and "
+            f"pass 1; got the kind {row['kind']!r}, the order {row['queue_order']!r} and pass {row['pass']} in "
+            f"{subject}. Label these maps one by one."
         )
     return row
 
@@ -165,20 +166,25 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
         )
     weights = np.frombuffer(row["weights"], dtype="<f2").astype("float32")
     if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.max() <= 1.01):
-        raise InputError(f"Attention weights must be from 0 to 1; those of {subject} are not. Create the map again.")
+        raise InputError(
+            f"Attention weights must be from 0 to 1; got weights from {weights.min():g} to {weights.max():g} in "
+            f"{subject}. Create the map again."
+        )
     if not 0 <= row["maximum"] <= 1.01:
         raise InputError(
-            f"The largest weight of a map must be from 0 to 1; that of {subject} is not. Create the map again."
+            f"The largest weight of a map must be from 0 to 1; got {row['maximum']:g} in {subject}. Create the map "
+            "again."
         )
     tokens, separators = fields.get("tokens"), fields.get("separators")
     if not _list_of(tokens, str) or len(tokens) != length or any(map(_broken, tokens)):
         raise InputError(
-            f"A map of {length} tokens must have a text for each token; {subject} does not. Create the map again."
+            f"A map of {length} tokens must have a list of {length} texts, one for each token; {subject} has no such "
+            "list. Create the map again."
         )
     if not _list_of(separators, int) or not all(0 <= position < length for position in separators):
         raise InputError(
-            f"The separators of a map must be positions from 0 to {length - 1}; those of {subject} "
-            "are not. Create the map again."
+            f"The separators of a map must be a list of token positions from 0 to {length - 1}; got "
+            f"{str(separators)[:60]} in {subject}. Create the map again."
         )
     return row | {"tokens": list(tokens), "separators": list(separators)} | {"stored": fields.get("stored")}
 
@@ -250,7 +256,7 @@ def check_class(class_set: str, name: str, **shown: str | None) -> None:
     if (colour and not re.fullmatch(r"#[0-9a-fA-F]{6}", colour)) or (key and not re.fullmatch("[0-9]", key)):
         raise InputError(
             "A class must have a colour such as #0072B2 and a digit as its shortcut key; got the colour "
-            f"{str(colour)[:20]!r} and the key {str(key)[:20]!r} for {name[:40]!r}. Change them."
+            f"{str(colour)[:20]!r} and the key {str(key)[:20]!r} for {name[:40]!r}. Change the colour or the key."
         )
 
 
@@ -327,6 +333,6 @@ def time_of(value: Any, subject: str, *, latest: datetime | None = None) -> date
         return moment
     except (ValueError, OverflowError) as error:
         raise InputError(
-            "The time of a label must be written like 2026-01-31T12:00:00Z and not be in the future; got "
+            "The time of a label must be written like 2026-01-31T12:00:00Z and must not be in the future; got "
             f"{str(value)[:40]!r} in {subject}. Correct it."
         ) from error

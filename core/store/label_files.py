@@ -153,8 +153,8 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
     rows = list(_parquet_rows(data, file) if ending == ".parquet" else _lines(data, file))
     if data and not rows and ending != ".parquet":
         raise InputError(
-            f"A file of labels must have a JSON object on each line; {file.name[:80]} has only empty lines. "
-            "Export it again."
+            f"A file of labels must have a JSON object on each line; {file.name[:80]} has only empty lines. Export the "
+            "labels again."
         )
     return import_rows(db, rows, batch_of(data), keep_rest=keep_rest)
 
@@ -266,12 +266,12 @@ def _parquet_rows(data: bytes, file: Path) -> Iterator[Row | BaseException]:
         table = source.read()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
-            f"A file that ends in .parquet must be Parquet; {file.name[:120]} cannot be read. Export it again."
+            f"A file that ends in .parquet must be Parquet; {file.name[:120]} cannot be read. Export the labels again."
         ) from error
     if not table.num_rows and "map_id" not in table.column_names:  # a database without labels exports only columns
         raise InputError(
-            f"A file of labels must have a column map_id; {file.name[:80]} is Parquet without rows and has no such "
-            "column. Export it again."
+            f"A file of labels must have a column map_id; the Parquet file {file.name[:80]} has neither rows nor this "
+            "column. Export the labels again."
         )
     return _rows_of(table)
 
@@ -294,7 +294,7 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
         raise line
     row = json_line(line.decode("utf-8")) if isinstance(line, bytes) else line
     if not isinstance(row, dict):
-        raise InputError("A row of a label file must be a JSON object; this row is not. Correct the row.")
+        raise InputError(f"A row of a label file must be a JSON object; got {str(row)[:60]!r}. Correct the row.")
     row = {name: value for name, value in whole_numbers(row).items() if value is not None}
     for name in ("tokens", "separators", "class_events"):
         if isinstance(row.get(name), str):
@@ -312,14 +312,14 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
             row["weights"] = base64.b64decode(row["weights"], validate=True)
         except binascii.Error as error:
             raise InputError(
-                "Attention weights must be float16 numbers in base64; the weights of this row are not. Export "
-                "the file again."
+                "Attention weights must be float16 numbers in base64; the weights of this row cannot be decoded from "
+                "base64. Export the labels again."
             ) from error
     event = checked_event(row)
     if row.get("event", event["event"]) != event["event"]:
         raise InputError(
-            'The field "event" of a row must be its batch and sequence number, such as tab-1:7; it is not. '
-            "Correct the field or leave it out."
+            f"The field event of a row must consist of its batch and sequence number ({event['event']}); got "
+            f"{str(row['event'])[:60]!r}. Correct the field or leave it out."
         )
     return _Incoming(number, event, row, by_hand)
 

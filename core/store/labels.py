@@ -69,8 +69,8 @@ def add_history(cursor: Any, class_set: str, history: Any) -> int:
     """
     if not isinstance(history, list) or not all(isinstance(change, dict) for change in history):
         raise InputError(
-            "The history of classes must be a list of changes, as in a file that this program exported; this row has "
-            "something else. Export the labels again."
+            "The class history in a row must be a list of class changes; this row has another value. Export the labels "
+            "again with this program."
         )
     rows = [_checked(class_set, change) for change in history]
     there = cursor.execute(
@@ -94,7 +94,8 @@ def _checked(class_set: str, change: Row) -> tuple[Any, ...]:
     check_class(class_set, name, **{key: change.get(key) for key in _HISTORY[2:8]})
     if not change.get("annotator") or not change.get("title") or (kind == "add" and not change.get("eye")):
         raise InputError(
-            "A class change must have an annotator, a title and a description; this row lacks one of them. Add it."
+            "A class change must have an annotator, a title and a description; this row lacks at least one of them. "
+            "Add the missing text."
         )
     return (*(change.get(key) for key in _HISTORY[:8]), time_of(change.get("stored"), f"the class {name[:40]!r}"))
 
@@ -541,12 +542,13 @@ def change_classes(
     for change in changes:
         kind, name, into, eye = change.kind, change.name, change.into, change.eye
         check_class(class_set, name, into=into, title=change.title, eye=eye, colour=change.colour, key=change.key)
-        if kind == "add" and (
-            looks_like(name) in map(looks_like, taken) or not looks_like(name) or not (eye or "").strip()
-        ):
+        if kind == "add" and (looks_like(name) in map(looks_like, taken) or not looks_like(name)):
             raise InputError(
-                f"A new class must have an unused name and a description of the pattern; {name[:60]!r} lacks one "
-                "of them. Change its name, or add a description."
+                f"A new class must have a visible name that no other class has; got {name[:60]!r}. Choose another name."
+            )
+        if kind == "add" and not (eye or "").strip():
+            raise InputError(
+                f"A new class must have a description of its pattern; {name[:60]!r} has none. Add a description."
             )
         if kind not in ("add", "set") and (
             name not in taken or (kind == "merge" and (into not in taken or into == name))

@@ -94,8 +94,8 @@ def role_of(name: str, roles: Mapping[str, object]) -> str:
             continue
         if role not in ROLES or not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
             raise RightsError(
-                f"Every entry of [roles] in secrets.toml must be one of {', '.join(ROLES[1:])} with a list of names; "
-                f"the entry {role[:40]!r} is not. Correct it and restart the app."
+                f"Every entry of [roles] in secrets.toml must be a role ({', '.join(ROLES[1:])}) with a list of names; "
+                f"the entry {role[:40]!r} is not. Correct this entry, and restart the app."
             )
         if name and person_name(name) in {person_name(entry) for entry in names}:
             listed.append(role)

@@ -146,11 +146,13 @@ def add_project(
     no maps."""
     db.person.must("admin", "make a project")
     title, codebook = heading.title, heading.codebook
-    if not title.strip() or len(title) > LONGEST_NAME or len(codebook) > LONGEST_NOTE:
+    if not title.strip() or len(title) > LONGEST_NAME:
         raise InputError(
-            f"A project must have a title of 1 to {LONGEST_NAME} characters and a codebook of at most {LONGEST_NOTE}; "
-            f"got a title of {len(title.strip())} and a codebook of {len(codebook)} characters. Correct the title or "
-            "shorten the codebook."
+            f"The title of a project must have 1 to {LONGEST_NAME} characters; got {len(title.strip())}. Change it."
+        )
+    if len(codebook) > LONGEST_NOTE:
+        raise InputError(
+            f"The codebook of a project must have at most {LONGEST_NOTE} characters; got {len(codebook)}. Shorten it."
         )
     if not any(entry.kind == "label" for entry in maps):
         raise InputError(
@@ -166,8 +168,8 @@ def add_project(
         taken = [other.title for other in projects(db) if other.state != "archived"]
         if alike := [other for other in taken if looks_like(other) == looks_like(title)]:
             raise InputError(
-                f"The title of a project must be unique; {title.strip()[:60]!r} is in use ({alike[0][:60]!r}). "
-                "Choose another title."
+                f"The title of a project must be unique; {title.strip()[:60]!r} is the same as the title "
+                f"{alike[0][:60]!r} of another project, or looks the same. Choose another title."
             )
         cursor.execute(
             """INSERT INTO project (project, title, class_set, recipe, rules, codebook, annotator, stored)

@@ -137,9 +137,8 @@ def explain(error: BaseException, path: Path) -> StoreError:
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if _NO_LOCKS.search(text):
         return StoreError(
-            f"The database {path} must be on a file system with locks; no lock could be set. Network and cloud "
-            "folders often lack locks, or a process on another machine holds the file. Choose a file on a local "
-            "disk with --db or ATLAS_DB."
+            f"The database {path} must be on a file system with file locks, which network and cloud folders often "
+            "lack; no lock could be set. Choose a file on a local disk with --db or ATLAS_DB."
         )
     if "lock" in text and "Could not set lock" in text:
         holder = _HELD.search(text)
@@ -230,8 +229,8 @@ class LogCopy:
                 self.copy = copied(log, _named_by_content(log, backups(path)))
         except (FileExistsError, NotADirectoryError) as error:
             raise StoreError(
-                f"The log of the database {path} must be copied to the folder {backups(path)} before it is read, "
-                "but that path is not a folder. Move it away and start again; the database is not damaged."
+                f"The log of the database {path} must be copied to the folder {backups(path)} before it is read; "
+                "this path is not a folder. Move the file at this path away, and start the program again."
             ) from error
         except OSError as error:
             raise explain(error, path) from error
@@ -250,8 +249,8 @@ class LogCopy:
     def _must_have_database(self, log: Path) -> None:
         if not self.path.exists():
             raise StoreError(
-                f"The log {log} has the latest writes of a database, but {self.path} is missing. Put it back, or "
-                f"move {log.name} away to start with an empty database."
+                f"The log {log} contains the latest writes of a database, but the database file {self.path} is "
+                f"missing. Put this file back, or move {log.name} away to start with an empty database."
             )
 
     def discard_unless(self, *, damaged: bool) -> None:

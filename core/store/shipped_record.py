@@ -110,9 +110,8 @@ def _reading(file: Path) -> Iterator[None]:
         pa.ArrowException,
     ) as error:
         raise StoreError(
-            f"The bundled results must be readable; their file {file.name} is damaged. Your own results are "
-            "unaffected. Copy the folder of bundled results from the project again, or set ATLAS_RECORD to an empty "
-            "folder."
+            f"The bundled results must be readable; their file {file.name} is damaged. Get the folder of bundled "
+            "results from the repository again, or set ATLAS_RECORD to an empty folder."
         ) from error
 
 
@@ -131,21 +130,20 @@ def _as_made(folder: Path, hashes: tuple[tuple[str, str], ...], form: str, *chan
     """Compare tables with the recorded hashes, once for each state (`changed`: times)."""
     if form != str(FORM):
         raise StoreError(
-            f"The bundled results must have format {FORM}; they have format {form}, which belongs to another version "
-            "of Attention Atlas. Copy the folder of bundled results from this version, or set ATLAS_RECORD to an "
-            "empty folder."
+            f"The bundled results must have format {FORM}, which this version reads; they have format {form}. Get the "
+            "folder of bundled results of this version, or set ATLAS_RECORD to an empty folder."
         )
     for file in _tables(folder):
         told = dict(hashes).get(file.name)
         if not file.is_file():
             raise StoreError(
-                f"The bundled results must be complete; their file {file.name} is missing. Copy the folder of bundled "
-                "results from the project again, or set ATLAS_RECORD to an empty folder."
+                f"The bundled results must be complete; their file {file.name} is missing. Get the folder of bundled "
+                "results from the repository again, or set ATLAS_RECORD to an empty folder."
             )
         if told is not None and hash_of(file) != told:
             raise StoreError(
-                f"The bundled results must be unaltered; the SHA-256 of their file {file.name} differs. Copy the "
-                "folder of bundled results from the project again, or set ATLAS_RECORD to an empty folder."
+                f"The bundled results must be unchanged; the SHA-256 of their file {file.name} differs. Get the folder "
+                "of bundled results from the repository again, or set ATLAS_RECORD to an empty folder."
             )
 
 

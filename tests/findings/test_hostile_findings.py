@@ -75,14 +75,14 @@ def test_a_picture_that_was_changed_is_neither_drawn_nor_converted_nor_imported(
     assert not drawable(picture)
     finding = Finding("run", "t", "n", "a", "c", pictures=(picture,))
     for draws in (export.html, export.svgs):
-        with pytest.raises(InputError, match="inline data"):
+        with pytest.raises(InputError, match="contain its data"):
             draws([finding])
     with Database(tmp_path / "from.duckdb") as db:
         findings.pin(db, finding)
         assert findings.findings(db)[0].pictures == ()  # what an earlier version took is not shown
         exchange.export_all(db, tmp_path / "out")
     with Database(tmp_path / "into.duckdb") as db:
-        with pytest.raises(InputError, match="inline data"):
+        with pytest.raises(InputError, match="contain its data"):
             exchange.import_all(db, tmp_path / "out")
         assert findings.findings(db) == []
 

@@ -203,7 +203,7 @@ def test_a_map_that_was_not_handed_out_takes_no_label_of_the_project(db):
 
 def test_a_title_names_one_project(db):
     project = make_project(db, Heading("p", "bert"), ProjectRecipe(), Rules())
-    with pytest.raises(InputError, match="'p' is in use"):
+    with pytest.raises(InputError, match="'p' is the same as the title"):
         make_project(db, Heading(" p ", "bert"), ProjectRecipe(), Rules())
     projects.change_project(db, project, "archive", annotator="ada")
     make_project(db, Heading("p", "bert"), ProjectRecipe(), Rules())

@@ -78,7 +78,7 @@ def test_what_cannot_be_made_is_a_sentence_on_the_page(db):
     page = opened("projects")
     page.button(key="make_project").click().run()
     assert not page.exception
-    assert "must have a title" in page.error[0].value
+    assert "The title of a project must have" in page.error[0].value
 
 
 def test_the_label_page_works_inside_a_project_and_says_names_are_taken_on_trust(db, project):

@@ -211,7 +211,7 @@ def test_a_file_of_empty_lines_is_a_sentence(db, tmp_path):
 
 def test_parquet_of_something_else_without_rows_is_a_sentence(db, tmp_path):
     pq.write_table(pa.table({"sentence": pa.array([], pa.string())}), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="has no such column"):
+    with pytest.raises(InputError, match="neither rows nor this column"):
         label_files.import_labels(db, tmp_path / "a.parquet")
 
 

@@ -379,7 +379,7 @@ def test_a_folder_without_locks_is_said_to_have_none(reason):
         OSError(f'IO Error: Could not set lock on file "/net/a.duckdb": {reason} See also'), Path("/net/a.duckdb")
     )
     assert type(error) is StoreError
-    assert "must be on a file system with locks" in str(error)
+    assert "must be on a file system with file locks" in str(error)
     for held, who in (("python (PID 7)", "process 7 (python)"), ("PID 7", "another process")):
         locked = explain(OSError(f"Could not set lock on file: Conflicting lock is held in {held}."), Path("a"))
         assert isinstance(locked, LockedError)

@@ -94,7 +94,7 @@ TAMPERED |= {
 @pytest.mark.parametrize("name", TAMPERED)
 def test_a_record_that_was_damaged_or_changed_is_a_sentence(record, name):
     TAMPERED[name](record)
-    assert "Copy the folder of bundled results from the project again" in refused(read)
+    assert "Get the folder of bundled results from the repository again" in refused(read)
 
 
 def test_rows_that_were_altered_since_are_not_shown_as_the_record(record):
@@ -113,7 +113,7 @@ def test_rows_that_were_altered_since_are_not_shown_as_the_record(record):
 @pytest.mark.parametrize("form", [shipped_record.FORM + 1, 0, "2", None, [1]])
 def test_a_record_of_another_version_is_a_sentence(record, form):
     (record / "about.json").write_text(json.dumps({"note": "n", "form": form}))
-    assert "another version of Attention Atlas" in refused(read)
+    assert "Get the folder of bundled results of this version" in refused(read)
 
 
 @pytest.mark.parametrize("name", ["run.parquet", "row.parquet"])

@@ -133,7 +133,7 @@ def test_a_database_that_nobody_holds_is_copied_at_once(db, tmp_path):
     size = backup.back_up_now(db.path, tmp_path / "copy.duckdb")
     assert size == (tmp_path / "copy.duckdb").stat().st_size
     assert [row["event"] for row in events(tmp_path / "copy.duckdb")] == ["tab:1"]
-    with pytest.raises(StoreError, match="A backup needs a database; "):
+    with pytest.raises(StoreError, match="Only an existing database can be backed up; "):
         backup.back_up_now(tmp_path / "none.duckdb", tmp_path / "copy.duckdb")
 
 

@@ -61,5 +61,5 @@ def test_a_change_that_is_none_is_refused_with_its_reason(empty, change, said):
 
 @pytest.mark.parametrize("history", ["[]", {}, [WAVE, "x"]])
 def test_a_history_that_is_no_list_of_changes_is_refused(empty, history):
-    with empty.write() as cursor, pytest.raises(InputError, match="must be a list of changes"):
+    with empty.write() as cursor, pytest.raises(InputError, match="must be a list of class changes"):
         add_history(cursor, "own", history)

@@ -493,7 +493,7 @@ def test_a_file_called_backups_makes_no_sound_database_damaged(tmp_path):
     Database(path).close()
     killed_while_writing(path)
     (tmp_path / "backups").write_text("")
-    with pytest.raises(StoreError, match="the database is not damaged") as error:
+    with pytest.raises(StoreError, match="this path is not a folder") as error:
         Database(path)
     one_sentence(error)
     (tmp_path / "backups").unlink()

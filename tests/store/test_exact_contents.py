@@ -347,11 +347,11 @@ def test_transactions_inside_others_are_committed_or_rolled_back_together(db):
         ("head_score", "layer", -1, "must be from 0 to"),
         ("part_score", "part", "middle", "must be one of encoder, decoder, cross"),
         ("class_event", "kind", "paint", "must be one of"),
-        ("label_event", "event", "tab:9", "must be its batch and sequence number"),
+        ("label_event", "event", "tab:9", "must consist of its batch and sequence number"),
         ("label_event", "map_id", "m9", "must exist in the table attention_map"),
         ("claim", "project", "p9", "must exist in the table project"),
         ("attention_map", "tokens", "[", "must be JSON"),
-        ("finding", "pictures", '[{"data": {"url": "x"}}]', "A chart of a finding"),
+        ("finding", "pictures", '[{"data": {"url": "x"}}]', "The chart of a finding"),
     ],
 )
 def test_an_export_with_a_value_that_cannot_be_is_refused_whole(db, tmp_path, table, column, value, says):

@@ -172,7 +172,7 @@ def test_charts_and_maps_of_imported_findings_are_those_that_the_app_can_draw():
     for columns in ({}, {"pictures": None}, {"pictures": json.dumps([own, own])}, {"maps": "AAAA"}):
         exchange.check_rows("finding", finding(**columns))
     for pictures in ([own, foreign], [foreign]):
-        with pytest.raises(InputError, match="A chart of a finding"):
+        with pytest.raises(InputError, match="The chart of a finding"):
             exchange.check_rows("finding", finding(pictures=json.dumps(pictures)))
     with pytest.raises(InputError, match="base64"):
         exchange.check_rows("finding", finding(maps="not packed!"))

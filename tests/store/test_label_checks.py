@@ -22,17 +22,17 @@ from tests.store.labelling import a_map, event
     ("change", "said"),
     [
         ({"probability": "high"}, "\"probability\" must be a number; got 'high' in event 1. Correct the field."),
-        ({"probability": 1.5}, "The probability of a label must be from 0 to 1.* got 1.5 and 1.5 in event 1"),
-        ({"seconds": -1}, "the time spent on it from 0 seconds to a year"),
+        ({"probability": 1.5}, '"probability" of a label must be from 0 to 1; got 1.5 in event 1'),
+        ({"seconds": -1}, '"seconds" of a label must be from 0 to 31622400; got -1'),
         ({"seconds": float("inf")}, '"seconds" must be a number; got inf in event 1'),
         (
             {"probability": 10**5000},
             '"probability" must be a number; got a very large number in event 1. Correct the field.',
         ),
-        ({"way": "together"}, "got a 'label' event, the order 'random' and pass 1 in event 1"),
+        ({"way": "together"}, "got the kind 'label', the order 'random' and pass 1 in event 1"),
         (
             {"way": "together", "queue_order": "clusters", "pass": 2},
-            "Several maps can be labelled together only by label events in the first pass",
+            "Several maps can be labelled together only by an event of the kind 'label'",
         ),
         ({"pass": 0}, '"pass" must be a whole number from 1; got 0 in event 1'),
         ({"pass": True}, '"pass" must be a whole number from 1; got True in event 1'),
@@ -41,7 +41,10 @@ from tests.store.labelling import a_map, event
         ({"map_id": "m\u200b"}, '"map_id" must be a name of visible letters'),
         ({"note": "n" * 4001}, '"note" must be text of at most 4000 characters'),
         ({"note": "\ud800"}, '"note" must be text of at most 4000 characters'),
-        ({"happened": "1899-12-31T00:00:00"}, "must be written like 2026-01-31T12:00:00Z and not be in the future"),
+        (
+            {"happened": "1899-12-31T00:00:00"},
+            "must be written like 2026-01-31T12:00:00Z and must not be in the future",
+        ),
         ({"happened": (datetime.now() + timedelta(days=3)).isoformat()}, "not be in the future; got .* in event 1"),
     ],
 )
@@ -98,10 +101,10 @@ def test_a_label_needs_a_name_that_shows(name):
         ({"weights": b"\x00\xbc" * 36}, "Attention weights must be from 0 to 1"),  # -1
         ({"maximum": 1.5}, "The largest weight of a map must be from 0 to 1"),
         ({"maximum": None}, 'A map must have the field "maximum"'),
-        ({"tokens": ["x"] * 5}, "A map of 6 tokens must have a text for each token"),
-        ({"tokens": ["\ud800"] * 6}, "A map of 6 tokens must have a text for each token"),
-        ({"separators": [6]}, "The separators of a map must be positions from 0 to 5"),
-        ({"separators": [True]}, "The separators of a map must be positions from 0 to 5"),
+        ({"tokens": ["x"] * 5}, "A map of 6 tokens must have a list of 6 texts"),
+        ({"tokens": ["\ud800"] * 6}, "A map of 6 tokens must have a list of 6 texts"),
+        ({"separators": [6]}, "The separators of a map must be a list of token positions from 0 to 5; got"),
+        ({"separators": [True]}, "The separators of a map must be a list of token positions from 0 to 5; got"),
     ],
 )
 def test_a_map_that_is_none_says_what_it_must_be(change, said):

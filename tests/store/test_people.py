@@ -195,6 +195,6 @@ def test_roles_that_are_written_wrongly_give_nobody_anything(roles):
     with pytest.raises(RightsError) as error:
         role_of("a@x.org", roles)
     assert "\n" not in str(error.value)
-    assert ("must be one of viewer, annotator, admin with a list of names; the entry" in str(error.value)) == (
+    assert ("must be a role (viewer, annotator, admin) with a list of names; the entry" in str(error.value)) == (
         "default" not in roles
     )

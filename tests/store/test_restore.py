@@ -56,7 +56,9 @@ def test_nothing_is_restored_beside_the_log_of_another_database(copy, tmp_path):
     path, moved = tmp_path / "atlas.duckdb", tmp_path / "moved.duckdb"
     killed(path, 3)
     path.rename(moved)  # the log is forgotten
-    with pytest.raises(StoreError, match=r"because DuckDB would apply that log to it; .*atlas\.duckdb\.wal exists"):
+    with pytest.raises(
+        StoreError, match=r"atlas\.duckdb\.wal is the log of an earlier database, and DuckDB would apply it"
+    ):
         backup.restore(copy, path)
     assert not path.exists()
     path.with_name("atlas.duckdb.wal").rename(moved.with_name("moved.duckdb.wal"))  # as the sentence says
@@ -71,7 +73,7 @@ def test_nothing_is_restored_beside_the_log_of_another_database(copy, tmp_path):
 def test_whatever_log_lies_there_is_in_the_way(copy, tmp_path, ending, kind):
     log = tmp_path / f"atlas.duckdb{ending}"
     log.write_bytes(b"log") if kind == "file" else log.symlink_to("nowhere")
-    with pytest.raises(StoreError, match="Move this log next to the database that it belongs to"):
+    with pytest.raises(StoreError, match="Move this log to the folder of its own database"):
         backup.restore(copy, tmp_path / "atlas.duckdb")
     assert [path.name for path in tmp_path.glob("atlas*")] == [log.name]
 
@@ -156,7 +158,7 @@ def test_a_backup_names_its_schema_and_a_newer_one_is_refused(copy, tmp_path):
     with duckdb.connect(str(copy)) as connection:
         connection.execute("INSERT INTO migration VALUES (?, 'later', now())", [newest + 1])
     assert backup.schema_of(copy) == newest + 1
-    with pytest.raises(StoreError, match=rf"with schema {newest + 1} \(this version has {newest}\)"):
+    with pytest.raises(StoreError, match=rf"has schema {newest + 1}, and this version has schema {newest}\."):
         backup.restore(copy, tmp_path / "atlas.duckdb")
     assert not list(tmp_path.glob("atlas*"))
 

@@ -55,9 +55,9 @@ def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration
     unknown = done - {step.number for step in steps}
     if unknown:
         raise StoreError(
-            f"The database {path} must not come from a newer version; it has migration {max(unknown)}, and this "
-            f"version knows {max(step.number for step in steps)}. Update this program, or choose another file "
-            "with --db or ATLAS_DB."
+            f"The database {path} comes from a newer version of the program: it has migration {max(unknown)}, and this "
+            f"version knows migrations up to {max(step.number for step in steps)}. Update the program, or choose "
+            "another file with --db or ATLAS_DB."
         )
     return [step for step in steps if step.number not in done]
 
