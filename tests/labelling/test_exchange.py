@@ -141,7 +141,7 @@ def test_what_was_changed_there_comes_back_as_a_new_label(db, tmp_path):
         ("m1", annotation("Block", "Diagonal"), "2 choices (Block, Diagonal)"),
         ("m1", annotation(), "0 choices"),
         ("m1", annotation("Wavy"), "got 'Wavy'"),
-        ("m1", annotation("Block", by=9), "got the user '9'"),
+        ("m1", annotation("Block", by=9), "the user '9' has none"),
         ("gone", annotation("Block"), "must refer to a stored map; got 'gone'"),
         (None, annotation("Block"), "must have the ID of its map"),
         ("m1", 7, "JSON object"),
