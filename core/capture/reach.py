@@ -83,9 +83,8 @@ def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ())
     """
     if any(head_change.given is not None for head_changes in run.head_changes.values() for head_change in head_changes):
         raise InterventionError(
-            "Ablation methods that replace head outputs need a model that uses the attention interface of "
-            f"transformers; {model_type} models do not. Choose disable, zero, previous, current, next or "
-            "first."
+            f"Only the ablation methods disable, zero, previous, current, next and first can be used with {model_type} "
+            "models, which do not use the attention interface of transformers. Choose one of these methods."
         )
     with _BeforeSoftmax(run, flat):
         yield run
@@ -172,9 +171,9 @@ def _refuse_changes(checkpoint: Checkpoint, run: AttentionRun) -> None:
     changing = run.head_changes or run.cuts or run.gates is not None
     if changing or run.mixer or run.reporter or run.opener or run.nudged:
         raise InterventionError(
-            f"Heads of {checkpoint.family.model_type} models cannot be ablated or patched, because these "
-            "models use neither the attention interface of transformers nor one softmax per layer. Only "
-            "their maps can be shown. Choose another checkpoint for interventions."
+            f"Heads of {checkpoint.family.model_type} models cannot be ablated or patched, because their attention is "
+            "computed in a way that the app can only read. View their maps, or choose another checkpoint for "
+            "interventions."
         )
 
 
@@ -229,11 +228,10 @@ def _probed(checkpoint: Checkpoint) -> "Reach | str":
         model.set_attn_implementation("eager")
     if len(own) == checkpoint.calls and _fit(checkpoint, own):
         return "outputs" if _as_declared(checkpoint, own) else _sees_later(checkpoint)
-    found = f"{len(own)} of {checkpoint.calls} layers give out maps" if own else "it gives out no maps"
+    found = f"{len(own)} of {checkpoint.calls} layers return maps" if own else "it returns no maps"
     return (
-        f"The attention of {checkpoint.name} cannot be observed: a {kind} model does not compute one attention map a "
-        f"head over all tokens, through transformers' attention interface or in one softmax ({found}). Choose a "
-        "checkpoint of another family."
+        f"The attention of {checkpoint.name} cannot be observed: a {kind} model does not compute one attention map per "
+        f"head in a way that the app can read ({found}). Choose a checkpoint of another family."
     )
 
 

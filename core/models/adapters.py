@@ -64,10 +64,9 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
         return None
     if any((folder / file).is_file() for file in ("model.safetensors", "model.safetensors.index.json")):
         raise CheckpointError(
-            f"A folder must contain either a model or an adapter; {name} contains both model.safetensors and "
-            f"{found[0]}, so it is unclear whether the adapter has been merged. If it has, delete "
-            f"{found[0]}. Otherwise move the adapter into a separate folder, and name this folder as "
-            "base_model_name_or_path in adapter_config.json."
+            f"A folder must contain either a model or an adapter; {name} contains model.safetensors and {found[0]}. If "
+            f"the adapter has been merged into the model, delete {found[0]}; otherwise, move the adapter to a separate "
+            "folder."
         )
     if WEIGHTS not in found or SETTINGS not in found:
         raise CheckpointError(
@@ -82,7 +81,9 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
             f"{SETTINGS} of {name} cannot be read as JSON ({why}). Save the adapter again."
         ) from error
     if not isinstance(told, dict):
-        raise CheckpointError(f"{SETTINGS} of {name} must be a JSON object. Save the adapter again.")
+        raise CheckpointError(
+            f"{SETTINGS} of {name} must be a JSON object; it contains another value. Save the adapter again."
+        )
     unread = [key for key in _UNREAD if told.get(key)]
     if told.get("peft_type") != "LORA" or unread:
         kind = f"LoRA with {unread[0]}" if unread else repr(told.get("peft_type"))[:40]
@@ -165,6 +166,6 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
 
 def _unread(name: str, key: str) -> CheckpointError:
     return CheckpointError(
-        f"Every weight of a LoRA adapter must belong to a weight of its base; {key[:120]} of {name} does not. Merge "
-        "the adapter with peft (model.merge_and_unload()), and save the merged model."
+        f"Every weight of a LoRA adapter must belong to a weight of its base checkpoint; {key[:120]} of {name} does "
+        "not. Merge the adapter with peft (model.merge_and_unload()), and save the merged model."
     )

@@ -30,8 +30,8 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     """
     if not messages or not all(message.text.strip() for message in messages):
         raise InputError(
-            f"A chat must have at least one message, and no message may be empty; got {len(messages)} messages. "
-            "Type a text in every message."
+            f"Every message of a chat must contain text, and there must be at least one message; got {len(messages)} "
+            "messages. Type a text in every message."
         )
     for message in messages:
         check_choice("The role of a message", message.role, ROLES)
@@ -48,7 +48,7 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     except Exception as error:  # jinja2's own errors, or any error of the template's code
         why = str(error).strip().splitlines()
         raise CheckpointError(
-            f"A chat template may only format messages; the template of {checkpoint.name} fails or does something else "
+            f"A chat template may only format messages; the template of {checkpoint.name} failed "
             f"({why[0] if why else type(error).__name__}). Type the prompt as plain text, or correct chat_template."
         ) from error
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:

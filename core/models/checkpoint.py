@@ -169,12 +169,11 @@ class Checkpoint:
         if not encoding.ordinary:
             if encoding.cut:
                 raise InputError(
-                    "The token limit must leave room for at least one token besides the special tokens; the limit of "
-                    f"{limit} does not. Raise the limit, or model_max_length of the tokenizer."
+                    "The token limit must leave room for at least one token besides the special tokens; the limit is "
+                    f"{limit}. Raise the limit, or model_max_length in tokenizer_config.json."
                 )
             raise InputError(
-                "A text must have at least one token; this one has none, perhaps because all characters are "
-                "invisible. Type a text with letters."
+                "A text must have at least one token; this text has none. Type a text with visible characters."
             )
         return encoding
 
@@ -199,9 +198,9 @@ class Checkpoint:
         if rows is not None and largest >= rows:
             token = encoding.tokens[encoding.ids.index(largest)]
             raise CheckpointError(
-                f"Every token must have an embedding; token {token!r} has the ID {largest}, but {self.name} "
-                f"has only {rows:,} embeddings. After adding tokens, call "
-                "model.resize_token_embeddings(len(tokenizer)) and train the new embeddings."
+                f"Every token must have an embedding; the token {token!r} has the ID {largest}, but {self.name} has "
+                f"only {rows:,} embeddings. After adding tokens, call model.resize_token_embeddings(len(tokenizer)) "
+                "and train the new embeddings."
             )
         if self.takes_token_types and max(encoding.segments, default=0) < self.token_types:
             return encoding
@@ -294,7 +293,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
     start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
     if start is None:
         raise CheckpointError(
-            "A decoder's tokenizer must define a beginning-of-text or end-of-text token; this tokenizer has "
+            "The tokenizer of a decoder must define a beginning-of-text or end-of-text token; this tokenizer has "
             "neither. Set bos_token or eos_token in its tokenizer_config.json."
         )
     between = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else start

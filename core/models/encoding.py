@@ -65,8 +65,8 @@ class Encoding:
         source = self.text if sentence == 0 else self.pair or ""
         if not 0 <= start < end <= len(source):
             raise InputError(
-                f"A span must lie inside its text of {len(source)} characters and not be empty; got "
-                f"[{start}, {end}). Mark the span again."
+                f"A span must lie inside its text of {len(source)} characters and must not be empty; got [{start}, "
+                f"{end}). Mark the span again."
             )
         positions, starts, ends = self._by_sentence[sentence]
         return positions[bisect_right(ends, start) : bisect_left(starts, end)]

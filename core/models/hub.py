@@ -67,9 +67,8 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
             file.unlink()
             blob.unlink(missing_ok=True)
             raise CheckpointError(
-                f'The downloaded file {file.name} of "{name}" does not have the hash that the hub reports, '
-                "so it was deleted. Download it again; if the hash is wrong again, do not use this "
-                "checkpoint."
+                f'The downloaded file {file.name} of "{name}" was deleted, because its hash differs from the hash on '
+                "the hub. Download it again; if the hash differs again, choose another checkpoint."
             )
     return folder
 
@@ -96,9 +95,9 @@ def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> No
     free = shutil.disk_usage(place).free
     if needed + SPARE > free:
         raise CheckpointError(
-            f'"{name}" needs {needed / 1e6:,.0f} MB and {SPARE / 1e6:.0f} MB of spare space; the disk of {cache} has '
-            f"only {free / 1e6:,.0f} MB free. Delete files there, or set HF_HOME to a folder on another disk and start "
-            "again."
+            f'Downloading "{name}" needs {needed / 1e6:,.0f} MB of disk space and {SPARE / 1e6:.0f} MB in reserve; the '
+            f"disk of {cache} has only {free / 1e6:,.0f} MB free. Delete files there, or set HF_HOME to a folder on "
+            "another disk and restart the program."
         )
     for file in files:
         if not file.filename.endswith(".safetensors"):

@@ -96,8 +96,8 @@ def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None
     if maps > (free := free_bytes(device)):
         raise InputError(
             f"{subject} need full attention maps, which must fit into memory; maps of {length:,} tokens take "
-            f"{shown(maps)}, but only {shown(free)} are free. Shorten the input, or choose a measurement "
-            "without full maps (see docs/reference)."
+            f"{shown(maps)}, but only {shown(free)} are free. Shorten the input, or choose a measurement that does not "
+            "need full maps."
         )
 
 
@@ -112,8 +112,8 @@ def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps
             else "Close other programs"
         )
         raise CheckpointError(
-            f"A checkpoint and its maps must fit into memory; {name} needs {shown(weights)} for weights as "
-            f"{dtype}, {shown(maps)} for maps and {shown(HEADROOM)} to run, but only {shown(free)} are free. "
+            f"A checkpoint and its maps must fit into memory; {name} needs {shown(weights)} for its weights as "
+            f"{dtype}, {shown(maps)} for its maps and {shown(HEADROOM)} for running, but only {shown(free)} are free. "
             f"{advice}, or use a machine with more memory."
         )
     beside = f" and {shown(maps)} of maps" if maps else ""

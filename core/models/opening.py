@@ -60,15 +60,15 @@ def refuse_held(folder: Path, name: str) -> None:
     if held and not isinstance(held, dict):
         raise CheckpointError(
             f'The field "held" in training.json of {name} must list heads by their fixed pattern; got '
-            f"{json.dumps(held)[:60]}. Delete training.json if no head had a fixed pattern, or save the "
-            "checkpoint again."
+            f"{json.dumps(held)[:60]}. If no head was trained with a fixed pattern, delete training.json; otherwise, "
+            "save the checkpoint again."
         )
     if isinstance(held, dict) and any(held.values()):
         patterns = ", ".join(str(pattern) for pattern in held)
         raise CheckpointError(
-            f"A checkpoint must contain everything that its model computes with; heads of {name} were trained with "
-            f"fixed attention patterns ({patterns}), which its weights do not contain. Open a checkpoint that was "
-            "trained without fixed patterns."
+            f"The weight files of a checkpoint must contain everything that its heads compute with; {name} was trained "
+            f"with fixed attention patterns ({patterns}), which are not stored. Open a checkpoint that was trained "
+            "without fixed patterns."
         )
 
 
@@ -83,9 +83,9 @@ def refuse_windows(config: Any, name: str) -> None:
     positions = getattr(config, "max_position_embeddings", None)
     if isinstance(positions, int) and 0 < positions < window:
         raise CheckpointError(
-            f"The attention window of a layer must not exceed the number of positions; config.json of {name} has "
-            f"a window of {window} and {positions} positions. Set sliding_window to null if every layer attends "
-            "to all tokens; otherwise correct it."
+            f"The attention window of a layer must not exceed the number of positions; config.json of {name} has a "
+            f"window of {window} but only {positions} positions. Correct sliding_window, or set it to null if every "
+            "layer attends to all tokens."
         )
 
 
@@ -212,8 +212,8 @@ def _same_weight(key: str, other: str) -> bool:
 def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int], several: str = "") -> str:
     return (
         f"Every weight must have the size that config.json gives; {key} of {name} has {tuple(stored)} in the file "
-        f"and {tuple(wanted)} by config.json{several}. Correct config.json. If heads were pruned, it needs "
-        "pruned_heads."
+        f"and {tuple(wanted)} by config.json{several}. Correct config.json; if heads were pruned, list "
+        "them there as pruned_heads."
     )
 
 
@@ -235,15 +235,16 @@ def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: s
         if any(int(number) >= layers for key in inside for number in re.findall(r"\.(\d+)\.", f".{key}")[:1]):
             advice = advice or f"config.json has only {layers} layers. Correct it, or save the checkpoint again."
         raise CheckpointError(
-            f"Every weight of the embeddings and layers must be used; {len(inside)} of {name} would not be, such as "
-            f"{inside[0][:120]}. "
+            f"A model must use every weight in its embeddings and layers; {len(inside)} weights of {name} are unused, "
+            f"such as {inside[0][:120]}. "
             + (advice or "Save the checkpoint again with the version of transformers that trained it.")
         )
     if str(getattr(model.config, "position_embedding_type", "")).startswith("relative_key") and not any(
         "distance_embedding" in key for key, _ in model.named_parameters()
     ):
         raise CheckpointError(
-            f"{name} uses relative positions (position_embedding_type), which cannot be computed. {_WHAT_TO_DO[-1][1]}"
+            f"{name} uses relative positions (position_embedding_type), which this version of transformers cannot "
+            f"compute. {_WHAT_TO_DO[-1][1]}"
         )
     if not weights:
         return ()
@@ -330,14 +331,14 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
         ) from error
     if len(set(numbers)) != len(numbers) or len(numbers) <= len(set(tokenizer.all_special_ids)):
         raise CheckpointError(
-            f"The tokens of a tokenizer must have different IDs; the tokenizer of {name} has {len(numbers)} tokens "
-            f"but only {len(set(numbers))} different IDs. Save the tokenizer that the checkpoint was trained "
-            "with."
+            f"The tokens of a tokenizer must have different IDs; the tokenizer of {name} has {len(numbers)} tokens but "
+            f"only {len(set(numbers))} different IDs. Put the original tokenizer into the folder of the "
+            "checkpoint."
         )
     if not 0 <= min(numbers) <= max(numbers) < rows:
         raise CheckpointError(
-            f"Token IDs must be smaller than the number of embeddings, {rows}; the tokenizer of {name} has "
-            f"IDs up to {max(numbers)}. Save the tokenizer that the checkpoint was trained with, or call "
+            f"Token IDs must be smaller than the number of embeddings, {rows}; the tokenizer of {name} has IDs up to "
+            f"{max(numbers)}. Put the original tokenizer into the folder of the checkpoint, or call "
             "model.resize_token_embeddings(len(tokenizer)) and train the new embeddings."
         )
 
@@ -528,7 +529,7 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
 def _checked(folder: Path, name: str) -> Path:
     if not (folder / "config.json").is_file() and not (folder / "adapter_config.json").is_file():
         raise CheckpointError(
-            f"A checkpoint folder must contain config.json; {name} does not. Give the folder that "
+            f"A checkpoint folder must contain config.json; {name} has no such file. Give the folder that "
             "save_pretrained wrote."
         )
     refuse_what_leads_out(folder, name)
@@ -545,9 +546,8 @@ def _base_folder(adapter: Adapter, name: str, on_progress: Progress | None) -> P
         return locate(adapter.base, revision=adapter.revision, on_progress=on_progress)
     except AtlasError as error:
         raise CheckpointError(
-            f"{name} is a LoRA adapter whose base {adapter.base[:120]} cannot be opened ({error}) Put the "
-            "base into a folder next to the adapter, or name its folder as base_model_name_or_path in "
-            "adapter_config.json."
+            f"{name} is a LoRA adapter whose base {adapter.base[:120]} cannot be opened: {error} Put the base into a "
+            "folder next to the adapter, or name its folder as base_model_name_or_path in adapter_config.json."
         ) from error
 
 

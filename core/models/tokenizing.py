@@ -56,13 +56,13 @@ def refuse_wild_rules(folder: Path, name: str) -> None:
         if depth > DEEPEST:
             raise CheckpointError(
                 f"The rules of a tokenizer must be nested at most {DEEPEST} levels deep; the rules of {name} are "
-                "nested deeper. Save the tokenizer that the checkpoint was trained with."
+                "nested deeper. Put the original tokenizer into the folder of the checkpoint."
             )
         growth *= _growth(rule)
         if growth > LONGEST_GROWTH:
             raise CheckpointError(
-                f"The rules of a tokenizer must not make a text more than {LONGEST_GROWTH} times longer; the "
-                f"rules of {name} do. Save the tokenizer that the checkpoint was trained with."
+                f"The rules of a tokenizer must not make a text more than {LONGEST_GROWTH} times longer; the rules of "
+                f"{name} do. Put the original tokenizer into the folder of the checkpoint."
             )
 
 
@@ -201,8 +201,8 @@ def _in_time(call: Callable[[], Any], stuck: Callable[[], None] = lambda: None) 
     if is_panic(error):
         why = (str(error).strip().splitlines() or ["it stopped"])[0][:120]
         raise CheckpointError(
-            "A tokenizer must be able to split every text into tokens; the tokenizer of this checkpoint fails on "
-            f"a text ({why}). Save the tokenizer that the checkpoint was trained with."
+            "A tokenizer must be able to split every text into tokens; the tokenizer of this checkpoint fails on a "
+            f"text ({why}). Put the original tokenizer into the folder of the checkpoint."
         ) from error
     if error is not None:
         raise error
@@ -223,6 +223,6 @@ def _ask(answers: list[Any], call: Callable[[], Any]) -> None:
 
 def _too_long() -> CheckpointError:
     return CheckpointError(
-        f"A tokenizer must split a text into tokens in less than {SECONDS:.0f} s; the tokenizer of this "
-        "checkpoint takes longer. Save the tokenizer that the checkpoint was trained with."
+        f"A tokenizer must split a text within {SECONDS:.0f} s; the tokenizer of this checkpoint takes longer. Put the "
+        "original tokenizer into the folder of the checkpoint."
     )

@@ -36,11 +36,14 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
             listed = sorted(set(json.loads(read_in(folder, INDEX, most=LARGEST_JSON))["weight_map"].values()))
             good = all(shard.endswith(".safetensors") and Path(shard).name == shard for shard in listed)
         except (InputError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CheckpointError(f"The weights index of {name} cannot be read. Save or download it again.") from error
+            raise CheckpointError(
+                f"The weights index of {name} must be readable JSON; it cannot be read. Save or download the "
+                "checkpoint again."
+            ) from error
         if not good or not listed:
             raise CheckpointError(
-                f"The files that a weights index lists must be in the same folder as the index; the index of {name} "
-                "lists files in other folders, or no files. Save the checkpoint again."
+                f"A weights index must list files in its own folder; the index of {name} lists files in other folders, "
+                "or no files. Save the checkpoint again."
             )
         lacking = [shard for shard in listed if not (folder / shard).is_file()]
         if lacking:
@@ -114,7 +117,7 @@ def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
     if not has_tokenizer(folder):
         raise CheckpointError(
             f"A checkpoint must contain its tokenizer; {name} has none, so every word would be unknown. Save the "
-            "tokenizer into the same folder."
+            "tokenizer into the folder of the checkpoint."
         )
 
 

@@ -184,7 +184,7 @@ def test_outputs_of_others_are_refused_outside_the_interface():
     checkpoint = newer("falcon")
     encoding = checkpoint.encode(TEXT[0])
     source = mean_outputs(newer("qwen3"), [newer("qwen3").encode(text) for text in TEXT])
-    with pytest.raises(InterventionError, match="falcon models do not"):
+    with pytest.raises(InterventionError, match="with falcon models, which do not"):
         capture(checkpoint, encoding, [Intervention("mean", frozenset({Head(0, 0)}), source)])
 
 

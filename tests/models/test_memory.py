@@ -79,7 +79,9 @@ def test_a_window_longer_than_the_positions_is_refused(tmp_path):
     )
     MistralModel(config).save_pretrained(tmp_path)
     byte_level().save_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match=r"has a window of 100 and 64 positions\. Set sliding_window to null"):
+    with pytest.raises(
+        CheckpointError, match=r"has a window of 100 but only 64 positions\. Correct sliding_window, or set it to null"
+    ):
         open_checkpoint(str(tmp_path), device="cpu")
 
 

@@ -124,13 +124,13 @@ def test_an_observation_that_sees_no_layer_is_an_error_that_names_the_family(rep
 
 def test_a_layer_that_is_left_out_is_an_error_too(replaced):
     del replaced.model.encoder.layer[0].attention.self.forward
-    with pytest.raises(InterventionError, match=r"of the 3 layers of tiny-bert .* 1 did"):
+    with pytest.raises(InterventionError, match=r"in tiny-bert .* only 1 of the 3 layers do so"):
         states(replaced, Intervention("zero", frozenset({Head(0, 0)})))
 
 
 def test_attention_without_weights_is_refused_in_one_sentence():
     checkpoint = tiny_of("yoso")
-    with pytest.raises(CheckpointError, match="a yoso model does not compute one attention map a head"):
+    with pytest.raises(CheckpointError, match="a yoso model does not compute one attention map per head"):
         reach_of(checkpoint)
     with pytest.raises(CheckpointError, match="a yoso model"):
         states(checkpoint, Intervention("zero", frozenset({HEAD})))
