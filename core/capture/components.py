@@ -180,8 +180,8 @@ def ends_of(name: str) -> tuple[Head, Head, str]:
     ends = Head.parse(sender.strip()), Head.parse(reader.strip())
     if ends[0].layer >= ends[1].layer:
         raise InputError(
-            f"An edge must lead to a head in a later layer; got an edge from {ends[0]} to {ends[1]}. Choose a "
-            "head in a later layer as the end of the edge."
+            f"An edge must lead to a head in a later layer; got an edge from {ends[0]} to {ends[1]}. Let the edge end "
+            "at a head in a later layer."
         )
     return (*ends, kind)
 

@@ -324,12 +324,12 @@ def take_head_inputs(
     kind = checkpoint.family.model_type
     if not is_interceptable(checkpoint):
         raise InterventionError(
-            "Decomposing attention scores needs a model that uses the attention interface of transformers; "
-            f"{kind} models do not. Choose another checkpoint."
+            "Attention scores can be decomposed only in models that use the attention interface of transformers; "
+            f"{kind} models do not use it. Choose another checkpoint."
         )
     if checkpoint.dtype not in EXACT_DTYPES:
         raise InterventionError(
-            f"Decomposing attention scores needs float32 or float64; {checkpoint.name} has been opened in "
+            f"Attention scores can be decomposed only in float32 or float64; {checkpoint.name} has been opened in "
             f"{checkpoint.dtype}. Open it in float32."
         )
     heads = checkpoint.head_set(part)
@@ -433,9 +433,9 @@ class _Reading:
 
     def _not_exact(self) -> InterventionError:
         return InterventionError(
-            "Attention scores must be plain sums of terms to be decomposed exactly; those of "
-            f"{self.checkpoint.family.model_type} models are not (because of soft capping, attention sinks, quantised "
-            "weights or another kind of sublayer). Choose a checkpoint like BERT, RoBERTa, GPT-2 or LLaMA in float32."
+            "Attention scores can be decomposed only if they are plain sums of terms; the scores of "
+            f"{self.checkpoint.family.model_type} models are not. Choose a checkpoint like BERT, RoBERTa, GPT-2 or "
+            "LLaMA in float32."
         )
 
 

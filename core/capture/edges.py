@@ -316,8 +316,8 @@ def checked_stack(
         if float((own - wanted).abs().max()) <= AGREEMENT * max(1.0, float(wanted.abs().max())):
             return stack
     raise InterventionError(
-        "Circuits need a classifier with the published architecture of BERT, RoBERTa, ELECTRA or GPT-2; running this "
-        f"{kind} model layer by layer gives different logits from running the whole model. Choose another checkpoint."
+        "Circuits need a classifier with the published architecture of BERT, RoBERTa, ELECTRA or GPT-2; the layers of "
+        f"this {kind} model, run one by one, give other logits than the whole model. Choose another checkpoint."
     )
 
 

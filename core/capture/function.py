@@ -41,7 +41,7 @@ def refuse_no_number(
         row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
         raise CheckpointError(
             f"{values} must be finite numbers; {Head(layer, head + row)} has a NaN or infinite value at token "
-            f"{query + place + 1}. The weights are damaged or too large for this dtype. Try float32."
+            f"{query + place + 1}. Open the checkpoint in float32, or check its weights."
         )
 
 
@@ -386,8 +386,8 @@ def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
     softmax), masked or cut keys are -inf or the smallest number of the dtype."""
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(
-            "An attention knockout must leave every query at least one key; a query in a layer with windowed "
-            "attention would have no key left. Cut fewer edges, or do not renormalise."
+            "An attention knockout must leave every query at least one key; a query in a layer with windowed attention "
+            "would have no key left. Cut fewer edges, or turn off renormalisation."
         )
 
 

@@ -83,7 +83,7 @@ class Generated:
     def _recent(self, taken: list[GenerationStep]) -> AttentionMaps:
         if not taken:
             raise InputError(
-                f"Attention maps of a prompt of more than {WHOLE} tokens are available only after the first new token "
+                f"Attention maps of a prompt of more than {WHOLE} tokens can be shown only after the first new token "
                 "has been generated. Generate a token first."
             )
         earlier = len(self.prompt) + len(taken) - WHOLE + 1  # tokens that share the first key

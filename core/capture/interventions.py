@@ -142,9 +142,8 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
-            "Replacement outputs for ablated heads must be computed with the same weights as the model; they were "
-            f"computed with weights {theirs[:8]}, but the model has weights {weights_hash[:8]}. Compute the outputs "
-            "again with this checkpoint."
+            f"Replacement outputs of heads must be computed with the weights of this model ({weights_hash[:8]}); these "
+            f"outputs were computed with the weights {theirs[:8]}. Compute the outputs again with this checkpoint."
         )
 
 
@@ -179,8 +178,8 @@ def cuts_of(
                 row, query = empty[0].tolist()
                 raise InterventionError(
                     "An attention knockout must leave every query at least one key; the query "
-                    f'"{some[row].tokens[query]}" (position {query + 1}) of "{some[row].text[:40]}" would '
-                    "have no key left. Cut fewer edges, or do not renormalise."
+                    f'"{some[row].tokens[query]}" (position {query + 1}) of "{some[row].text[:40]}" would have no key '
+                    "left. Cut fewer edges, or turn off renormalisation."
                 )
         chosen = knockout.heads
         if chosen is not None:
@@ -210,8 +209,8 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
     if name in FROM_REFERENCE or source is not None:
         other = f"that of {source.operator}" if source is not None else "none"
         raise InterventionError(
-            f'The ablation method "{name}" needs head outputs that were computed for this method on reference '
-            f"inputs; got {other}. Choose reference inputs first."
+            f'The ablation method "{name}" needs head outputs that were computed for it on reference inputs; got '
+            f"{other}. Choose reference inputs first."
         )
     known_operator(name)
     if name == "next" and causal:

@@ -40,8 +40,8 @@ def layer_outputs(
             states = checkpoint.model(**tensors, output_hidden_states=True).hidden_states
         if states is None or len(states) != checkpoint.layers + 1:
             raise InterventionError(
-                f"Probing needs the output of every layer, which {checkpoint.family.model_type} models do "
-                "not return. Choose a checkpoint like BERT or GPT-2."
+                f"Probes need the output of every layer, which {checkpoint.family.model_type} models do not return. "
+                "Choose a checkpoint like BERT or GPT-2."
             )
         yield chosen, torch.stack([state.float().cpu() for state in states])
 
@@ -192,7 +192,7 @@ class Donors:
     def __post_init__(self) -> None:
         if len({encoding.ids for encoding in self.encodings}) < 2:
             raise InputError(
-                "Resampling needs at least two different reference inputs; got "
+                "Resample ablation needs at least two different reference inputs; got "
                 f"{len({encoding.ids for encoding in self.encodings})}. Choose more inputs."
             )
 

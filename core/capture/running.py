@@ -218,13 +218,13 @@ def _refuse_unreached(checkpoint: Checkpoint, run: AttentionRun, *, changing: bo
     expose_attention = ways.get(reach_of(checkpoint), "compute its weights in one softmax")
     if changing or run.gates is not None:
         raise InterventionError(
-            f"Every attention layer must {expose_attention} for heads to be changed; of the {expected} layers of "
-            f"{checkpoint.name} (model family {kind}), {run.calls} did. Choose another checkpoint."
+            f"Heads can be changed only if every attention layer can {expose_attention}; in {checkpoint.name} (model "
+            f"family {kind}), only {run.calls} of the {expected} layers do so. Choose another checkpoint."
         )
     raise CheckpointError(
-        f"Every attention layer must {expose_attention} to be observed; of the {expected} layers of {checkpoint.name} "
-        f"(model family {kind}), {run.calls} did. If you replaced layers of the model, restore them. Otherwise, "
-        "shorten the input, or choose another checkpoint."
+        f"Maps can be read only if every attention layer can {expose_attention}; in {checkpoint.name} (model family "
+        f"{kind}), only {run.calls} of the {expected} layers do so. Restore any replaced layers, shorten the input, or "
+        "choose another checkpoint."
     )
 
 
@@ -374,9 +374,9 @@ def _outputs_checked(checkpoint: Checkpoint) -> Iterator[None]:
         if isinstance(values, Tensor) and has_no_numbers(values):
             handle.remove()
             raise CheckpointError(
-                f"The outputs of {checkpoint.name} must be finite numbers; {_first_broken(model, inputs)} computes "
-                "NaN or infinite values. Open the checkpoint as float32. If you ablate heads, also check the values "
-                "that replace their outputs."
+                f"The outputs of {checkpoint.name} must be finite numbers; {_first_broken(model, inputs)} computes NaN "
+                "or infinite values. Open the checkpoint as float32, and check any values that replace outputs of "
+                "ablated heads."
             )
 
     handle = model.register_forward_hook(of_this_thread(check), with_kwargs=True)

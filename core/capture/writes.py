@@ -64,8 +64,8 @@ def circuit_rows(
     if len(values) != len(projections) or {embedding.shape[1], unembedding.shape[1]} != {hidden}:
         raise InputError(
             "Circuits from embedding to unembedding need embeddings as wide as the hidden states and a value "
-            f"projection in every layer; {checkpoint.family.model_type} models do not have them. Choose a "
-            "checkpoint like BERT or GPT-2."
+            f"projection in every layer; {checkpoint.family.model_type} models do not have both. Choose a checkpoint "
+            "like BERT or GPT-2."
         )
     some = embedding[list(sources)]
     with torch.no_grad():
@@ -123,11 +123,15 @@ def text_writes(
     The heads of `logits` are those of `checkpoint`, layer by layer. Raises InterventionError if the contributions of
     this family or number format do not add up.
     """
-    if not is_interceptable(checkpoint) or checkpoint.dtype not in EXACT_DTYPES:
+    if not is_interceptable(checkpoint):
         raise InterventionError(
-            "The contribution of a head to the logits needs a model that uses the attention interface of "
-            f"transformers, in float32 or float64; got {checkpoint.family.model_type} in {checkpoint.dtype}. "
-            "Choose another checkpoint."
+            "The contribution of a head to the logits can be computed only in models that use the attention interface "
+            f"of transformers; {checkpoint.family.model_type} models do not use it. Choose another checkpoint."
+        )
+    if checkpoint.dtype not in EXACT_DTYPES:
+        raise InterventionError(
+            "The contribution of a head to the logits can be computed only in float32 or float64; "
+            f"{checkpoint.name} has been opened in {checkpoint.dtype}. Open it in float32."
         )
     heads = all_heads(checkpoint.layers, checkpoint.heads, checkpoint.attending)
     base = getattr(checkpoint.model, "base_model", checkpoint.model)
@@ -145,8 +149,8 @@ def text_writes(
         if carried is None or whole is None or not torch.allclose(whole.sum(0), hidden, atol=most):
             raise InterventionError(
                 "The contributions of all heads and sublayers must add up to the last hidden state; in "
-                f"{checkpoint.family.model_type} models, they do not. Choose a checkpoint of another family, such as "
-                "BERT, RoBERTa, GPT-2 or LLaMA."
+                f"{checkpoint.family.model_type} models, the contributions do not. Choose a checkpoint of another "
+                "family, such as BERT, RoBERTa, GPT-2 or LLaMA."
             )
         named = {(part.layer, part.head): k for k, part in enumerate(carried.components) if part.kind == "head"}
         for row, number in enumerate(inputs):
