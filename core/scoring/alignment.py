@@ -109,8 +109,8 @@ def map_change(
     """Compare the word maps of two inputs on their aligned words only. Raises InputError if no words are aligned."""
     if not alignment.pairs:
         raise InputError(
-            "Two inputs must have words in common for their maps to be compared; these inputs have no common "
-            "words. Change fewer words."
+            "The maps of two inputs can be compared only if the inputs share words; these inputs share none. Change "
+            "fewer words."
         )
     sides = [list(side) for side in zip(*alignment.pairs, strict=True)]
     preserved, elsewhere = [], []

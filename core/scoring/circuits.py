@@ -31,7 +31,7 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
     odd or below 2."""
     if count < 2 or count % 2:
         raise InputError(
-            "The number of random orders must be even and above 0, because every order is also used in reverse; "
+            "The number of random orders must be a positive even number, because every order is also used in reverse; "
             f"got {count}. Choose an even number."
         )
     drawn = np.stack([generator.permutation(heads) for _ in range(count // 2)])

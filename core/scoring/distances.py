@@ -39,7 +39,7 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], 
     """
     if not 0 < within < 1:
         raise InputError(
-            "The limit for near-duplicate heads must be from 0 to 1, as a fraction of the mean distance "
+            "The distance limit for near-duplicate heads must be from 0 to 1, as a fraction of the mean distance "
             f"between heads; got {within}. Choose a value in that range."
         )
     apart = scipy.spatial.distance.squareform(distances, checks=False)

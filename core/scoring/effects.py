@@ -245,7 +245,7 @@ def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: 
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     rows = difference.shape[1]
     if rows < 2:
-        raise InputError(f"Splitting examples into halves needs at least two examples; got {rows}. Add examples.")
+        raise InputError(f"A split into halves needs at least two examples; got {rows}. Add examples.")
     generator = np.random.default_rng(seed)
     chosen, gains, held = [], [], []
     for _ in range(splits):
@@ -307,8 +307,8 @@ def recovered_share(
     is_clear = np.abs(first - second) >= floor
     if not is_clear.any():
         raise InputError(
-            f"The logit differences of the two inputs must differ by at least {floor:g} in at least one pair; in all "
-            f"{len(first)} pairs, they differ by less. Choose pairs with different predictions."
+            f"In at least one pair, the logit differences of the two inputs must differ by at least {floor:g}; they "
+            f"differ by less in all {len(first)} pairs. Choose pairs with different predictions."
         )
     turn = np.sign(first - second)[is_clear]
     differences = np.abs(first - second)[is_clear]
@@ -345,8 +345,8 @@ def rank_agreement(scores: Shaped[np.ndarray, " head"], others: Shaped[np.ndarra
     first, second = np.asarray(scores, dtype=float), np.asarray(others, dtype=float)
     if first.shape != second.shape:
         raise InputError(
-            f"Two scores can only be compared for the same heads; got the shapes {first.shape} and "
-            f"{second.shape}. Select the same heads for both."
+            f"Only scores for the same heads can be compared; got scores of the shapes {first.shape} and "
+            f"{second.shape}. Select the same heads for both scores."
         )
     is_finite = np.isfinite(first) & np.isfinite(second)
     first, second = first[is_finite], second[is_finite]

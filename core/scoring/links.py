@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..errors import InputError
+from ..errors import check_choice
 from ..frames.records import AnnotatedSentence, Spans, links_of
 from ..map_sums import MapSums, Needs
 
@@ -53,11 +53,8 @@ def pairs_of(
     "zip" joins the tokens of all elements, then of all targets, as the notebook does. `causal` leaves out pairs whose
     key follows the query. Raises InputError for an unknown direction or pairing.
     """
-    if direction not in DIRECTIONS or pairing not in PAIRINGS:
-        raise InputError(
-            f"A link score must have a direction ({', '.join(DIRECTIONS)}) and a pairing ({', '.join(PAIRINGS)}); "
-            f"got {direction!r} and {pairing!r}. Choose one of each."
-        )
+    check_choice("The direction of a link score", direction, DIRECTIONS)
+    check_choice("The pairing of a link score", pairing, PAIRINGS)
     if pairing == "product":
         pairs = [(piece, target_piece) for element, target in links for piece in element for target_piece in target]
     else:

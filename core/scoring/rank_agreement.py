@@ -34,8 +34,8 @@ def rank_correlation(
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.shape != second.shape:
         raise InputError(
-            f"Two scores can only be compared for the same heads; got the shapes {first.shape} and "
-            f"{second.shape}. Select the same heads for both."
+            f"Only scores for the same heads can be compared; got scores of the shapes {first.shape} and "
+            f"{second.shape}. Select the same heads for both scores."
         )
     n = len(first)
     if n < 3:

@@ -56,11 +56,15 @@ class RolePositions:
         start, period = self.repeat or (0, 1)
         end = start + 2 * period if self.repeat else 0
         named = (self.first, *self.separators, *self.rare, *(k for link in self.links for k in link))
-        if not all(0 <= k < self.length for k in named) or end > self.length or period < 1:
+        if outside := [k for k in named if not 0 <= k < self.length]:
             raise InputError(
-                f"Token positions must be inside the input of {self.length} tokens; got first token {self.first}, "
-                f"separators {self.separators}, rare words {self.rare} and repeated text (start, "
-                f"length) {self.repeat}. Correct these positions."
+                f"A token position must be from 0 to {self.length - 1} in this input; got {outside[0]}. Correct the "
+                "position."
+            )
+        if end > self.length or period < 1:
+            raise InputError(
+                f"Repeated text must occur twice within the {self.length} tokens of the input; got the start {start} "
+                f"and the length {period}. Correct the start or the length."
             )
 
 
@@ -173,8 +177,8 @@ class RoleBlocks:
         repeats. Raises InputError if the input has a repeat and `control` is None."""
         if self.places.repeat and control is None:
             raise InputError(
-                "Head roles that are measured on repeated tokens also need the maps of a control input of the same "
-                "length without repeats; got none. Pass these maps as the argument control."
+                "Head roles on repeated tokens also need the maps of a control input of the same length without "
+                "repeats; got none. Pass these maps as the argument control."
             )
         its_own, its_rest = (None, None) if control is None else (control.own, control.rest)
         return {role: RoleScore(*self.own.score(role, its_own), *self.rest.score(role, its_rest)) for role in ROLES}
@@ -382,10 +386,12 @@ def repeated_tokens(
     period below 2 or fewer different words than twice the period.
     """
     different = sorted(set(words) - {*before, *after})
-    if period < 2 or len(different) < 2 * period:
+    if period < 2:
+        raise InputError(f"The period of repeated tokens must be at least 2; got {period}. Choose a longer period.")
+    if len(different) < 2 * period:
         raise InputError(
-            "Sequences of repeated tokens need a period of at least 2 and at least twice as many different "
-            f"words; got a period of {period} and {len(different)} words. Add words, or shorten the period."
+            f"Repeated tokens with a period of {period} need at least {2 * period} different words; got "
+            f"{len(different)}. Add words, or shorten the period."
         )
     drawn = tuple(random.Random(seed).sample(different, 2 * period))  # noqa: S311 - no secret
     length = len(before) + 2 * period + len(after)

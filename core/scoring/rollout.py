@@ -62,8 +62,8 @@ def flow(
     layer = layers - 1 if layer is None else layer
     if not (0 <= layer < layers and 0 <= output < length):
         raise InputError(
-            f"Attention flow must start at layer 0 to {layers - 1} and token 0 to {length - 1}; got layer "
-            f"{layer} and token {output}. Choose values in that range."
+            f"Attention flow must start at a layer from 0 to {layers - 1} and at a token from 0 to {length - 1}; got "
+            f"layer {layer} and token {output}. Choose values in these ranges."
         )
     graph, source = _capacities(mixed[: layer + 1]), (layer + 1) * length + output
     return np.array([maximum_flow(graph, source, sink).flow_value for sink in range(length)]) / UNITS

@@ -105,7 +105,7 @@ def cell_terms(
     """
     if not bool(visible[key]):
         raise InputError(
-            f"The key must be visible to the query; the query cannot attend to key {key + 1}. Choose another key."
+            f"The query must be able to attend to the key; key {key + 1} is hidden from this query. Choose another key."
         )
     return query @ (keys[:, key] - keys[:, visible].mean(1)).mT * scaling
 

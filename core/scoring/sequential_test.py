@@ -80,11 +80,15 @@ class Rules:
                 f"The probability of a wrong verdict (alpha) must be between 0 and 1; got {self.alpha:g}. Choose "
                 "a value such as 0.05."
             )
-        if self.first < 4 or self.rows < self.first:
+        if self.first < 4:
             raise InputError(
-                "The first interim analysis must be after at least 4 examples, and not after more examples than there "
-                f"are; got an analysis after {self.first} of {self.rows} examples. Use more examples, or ablate every "
-                "head on all examples."
+                f"The first interim analysis must be after at least 4 examples; got {self.first}. Choose a "
+                "larger number."
+            )
+        if self.rows < self.first:
+            raise InputError(
+                f"A sequential test needs at least {self.first} examples for its first interim analysis; got "
+                f"{self.rows}. Use more examples, or ablate every head on all examples."
             )
         if not 0 <= self.hopeless < 1:
             raise InputError(

@@ -45,7 +45,7 @@ def test_intervals_cover_the_true_share_and_nulls_are_seldom_found():
 
 
 def test_pairs_that_do_not_differ_are_refused_and_one_pair_has_no_interval():
-    with pytest.raises(InputError, match=r"at least 0.1 in at least one pair; in all 2 pairs"):
+    with pytest.raises(InputError, match=r"at least 0.1; they differ by less in all 2 pairs"):
         recovered_share(np.array([1.0, 2.0]), np.array([1.0, 2.05]), np.ones((1, 2)))
     found = recovered_share(np.array([2.0]), np.array([1.0]), np.array([[1.5]]))
     assert found.share[0] == pytest.approx(0.5)

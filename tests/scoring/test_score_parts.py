@@ -58,7 +58,7 @@ def test_terms_of_a_cell_add_up_to_its_centred_score():
 
 def test_a_cell_that_the_query_does_not_see_is_refused():
     query, key, _, visible = drawn(causal=True)
-    with pytest.raises(InputError, match="cannot attend to key 4"):
+    with pytest.raises(InputError, match="key 4 is hidden from this query"):
         score_parts.cell_terms(query[:, 0, 0, 1], key[:, 0, 0], 3, visible[0, 0, 1], scaling=SCALING)
 
 

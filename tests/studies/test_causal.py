@@ -151,7 +151,7 @@ def test_the_planted_head_alone_brings_the_prediction_back(options, monkeypatch)
 def test_pairs_that_cannot_be_made_or_do_not_differ_are_said(options):
     with pytest.raises(InputError, match="it changes none of the 40"):
         rows_of("patch", options | {"kind": "second-only"})
-    with pytest.raises(InputError, match="at least 50 in at least one pair; in all"):
+    with pytest.raises(InputError, match="at least 50; they differ by less in all"):
         rows_of("patch", options | {"floor": 50})
     with pytest.raises(InputError, match="What is patched must be one of"):
         PATCH.units(PATCH.read(options | {"what": "weights"}))

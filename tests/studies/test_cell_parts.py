@@ -51,7 +51,7 @@ def test_the_map_of_the_group_that_decides_is_the_heads_own():
     [
         ((9, 0, 0), "head in layer 1 must be from 1 to 2; got 10"),
         ((0, 99, 0), "query in layer 1 must be from 1 to"),
-        ((0, 0, 3), "cannot attend to key 4"),
+        ((0, 0, 3), "key 4 is hidden from this query"),
     ],
 )
 def test_cells_that_are_not_there_are_refused(cell, says):
@@ -80,7 +80,7 @@ def test_a_cell_outside_a_window_is_refused():
     scores = layer_scores(checkpoint, checkpoint.encode(tiny.TEXT[0], None), 0)
     last = len(scores.encoding) - 1
     assert scores.cell(0, last, last).weight > 0
-    with pytest.raises(InputError, match="cannot attend to key 1"):
+    with pytest.raises(InputError, match="key 1 is hidden from this query"):
         scores.cell(0, last, 0)
 
 

@@ -197,7 +197,7 @@ def test_verdicts_of_earlier_versions_are_told_from_todays(options):
         ({"margin": 0.0}, "above 0"),
         ({"margin": -1.0}, "above 0"),
         ({"clip": 0.01}, r"above the margin of 0\.0346"),
-        ({"limit": 40}, "more examples than there are; got an analysis after 64 of 40"),
+        ({"limit": 40}, "at least 64 examples for its first interim analysis; got 40"),
         ({"what": "duplicates"}, "heads, layers"),
         ({"heads": "L1H1,L2-attention", "operator": "zero"}, "sublayers and layers"),
         ({"operator": "resample", "reference": 1}, "two reference examples; got 1"),
