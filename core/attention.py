@@ -108,8 +108,8 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
         raise InputError(
-            f"A head must be in a layer that has attention; {head} is in layer {head.layer + 1}, which has no "
-            f"attention in this checkpoint. Choose a head of layer {numbers}."
+            f"A head must be in a layer with attention; {head} is in layer {head.layer + 1}, which has no attention in "
+            f"this checkpoint. Choose a head of layer {numbers}."
         )
     return head
 

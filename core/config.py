@@ -136,8 +136,8 @@ def _path(name: str) -> Path | None:
         return Path(value).expanduser() if value else None
     except RuntimeError as error:
         raise InputError(
-            f"{name} must be the path of a file or folder; the home folder in {value!r} is unknown. Write "
-            "the full path."
+            f"{name} must be a path of a file or folder; the home folder (~) in {value!r} is unknown. Write the full "
+            "path."
         ) from error
 
 
@@ -148,7 +148,8 @@ def _folders(value: str | None) -> tuple[Path, ...] | None:
         )
     except RuntimeError as error:
         raise InputError(
-            f"ATLAS_FOLDERS must list folders; the home folder in {str(value)[:120]!r} is unknown. Write full paths."
+            f"ATLAS_FOLDERS must list folders; the home folder (~) in {str(value)[:120]!r} is unknown. Write full "
+            "paths."
         ) from error
 
 

@@ -144,8 +144,8 @@ def _open_inside(path: Path) -> int:
     root = next((folder for folder in config.roots() if whole.is_relative_to(folder)), None)
     if os.open not in os.supports_dir_fd:
         raise InputError(
-            "ATLAS_FOLDERS works only on Linux and macOS, because it opens files relative to their folder; this system "
-            "cannot do so. Run the app on Linux or macOS, or unset ATLAS_FOLDERS."
+            "ATLAS_FOLDERS works only on Linux and macOS; this is another system. Run the app on Linux or macOS, or "
+            "unset ATLAS_FOLDERS."
         )
     if root is None:  # exchanged after the check by `config.inside`
         raise OSError(errno.ELOOP, "a link leads out of the folder", str(path)[:120])

@@ -166,8 +166,8 @@ def _exists(path: Path) -> bool:
 
 def _unreadable(path: Path, why: str) -> ConfigError:
     return ConfigError(
-        "A secrets file must be readable, because the file may contain sign-in settings; got "
-        f"{str(path)[:200]} ({' '.join(why.split())[:120]}). Correct the file or move it away."
+        f"A secrets file must be readable, because it may contain sign-in settings; got {str(path)[:200]} "
+        f"({' '.join(why.split())[:120]}). Correct the file or move it away."
     )
 
 
@@ -207,8 +207,8 @@ def _checked(read: dict[str, Any], where: str) -> SignIn:
     wrong = [key for key in hinted if key not in ("auth", "roles")]
     if wrong:
         raise ConfigError(
-            f'Sign-in must be configured in the sections [auth] and [roles]; {where} has "{wrong[0][:40]}" '
-            "outside them. Move or rename it."
+            f'Sign-in must be configured in the sections [auth] and [roles]; {where} has "{wrong[0][:40]}" outside '
+            "these sections. Move or rename this entry."
         )
     if not hinted:
         return SignIn()
@@ -245,6 +245,6 @@ def _needs(section: Mapping[str, Any], name: str, where: str, place: str) -> Non
 
 def _incomplete(where: str, what: str) -> ConfigError:
     return ConfigError(
-        f"Sign-in needs {what}, which {where} lacks; the app does not start with an incomplete configuration. "
-        "Complete it, or remove [auth] and [roles] to run without sign-in (docs/explanation/security.md)."
+        f"Sign-in needs {what}, which {where} lacks. Add it, or remove [auth] and [roles] to run the app without "
+        "sign-in (docs/explanation/security.md)."
     )

@@ -103,7 +103,9 @@ def train_classifier(
                 report = label_files.import_rows(db, map(_row, labels.to_dict("records")), "notebook")
                 if report.refused:
                     number, reason = report.refused[0]
-                    raise InputError(f"Every label must be usable for training; row {number} is not: {reason}")
+                    raise InputError(
+                        f"Every label must be usable for training; the label in row {number} is not: {reason}"
+                    )
                 kept = snapshot(db, class_set)
         else:
             kept = from_file(Path(labels).expanduser(), class_set)

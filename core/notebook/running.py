@@ -49,8 +49,8 @@ def study(name: str, model: Any = None, *, progress: bool = True, **options: Any
     partials, provenance, units = [], [], chosen.units(read)
     if not units:
         raise InputError(
-            f"The options of the study {chosen.name} must select something to compute; they select nothing. "
-            "Choose less restrictive options."
+            f"The options of the study {chosen.name} must select something to compute; they select nothing. Choose "
+            "options that select more."
         )
     with tqdm(total=len(units), desc=chosen.name, leave=False, disable=not progress) as bar:
         while units:

@@ -82,8 +82,8 @@ def _sharing_weights(model: Any, name: str) -> Any:
         return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
     except (TypeError, RuntimeError) as error:
         raise CheckpointError(
-            f"The model {name} must be copied before it is run, so that the original stays unchanged; "
-            f"copying failed ({str(error)[:120]}). Save it with save_pretrained, and open the folder."
+            f"The model {name} must be copied before it is run, so that the original stays unchanged; copying failed "
+            f"({str(error)[:120]}). Save the model with save_pretrained, and open its folder."
         ) from error
 
 
@@ -271,7 +271,8 @@ def _of_file(file: Path, tokens: Any, key_tokens: Any) -> tuple[np.ndarray, Any,
             return read["weights"], read.get("tokens", tokens), read.get("key_tokens", key_tokens)
     except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile) as error:
         raise InputError(
-            f"The file must be an NPZ file that the command `maps` wrote; {file} is not. Choose another file."
+            f"The file must be an NPZ file that the command `maps` wrote; {file} cannot be read as such a file. Choose "
+            "another file."
         ) from error
 
 
@@ -323,6 +324,6 @@ def _rows(rows: Rows | str | Path) -> Rows:
         return json.loads(read_text(Path(rows).expanduser()))["rows"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"A circuit file must be the output of `study circuit --json`; {rows} is not. Run `study circuit "
-            "--json` to write it."
+            f"A circuit file must be the output of `study circuit --json`; {rows} cannot be read as such output. Run "
+            "`study circuit --json` to write a circuit file."
         ) from error

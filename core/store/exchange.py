@@ -116,8 +116,8 @@ def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
         ).fetchall()
         if lost:
             raise InputError(
-                f"Every {column} of the table {table} must exist in the table {home}; {str(lost[0][0])[:60]!r} "
-                "does not. Export the data again."
+                f"Every {column} of the table {table} must exist in the table {home}; {str(lost[0][0])[:60]!r} is "
+                "missing there. Export the data again."
             )
     pairs = cursor.execute("SELECT DISTINCT class_set, class FROM standing WHERE kind = 'label'").fetchall()
     names = known_names(cursor, {class_set for class_set, _ in pairs})
@@ -444,8 +444,8 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
         ) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"A file with the results of a run must be JSON Lines with a header in its first line; {file.name} is not. "
-            "Import an unedited file that this program wrote."
+            f"A file with the results of a run must be JSON Lines with a header in its first line; {file.name} has "
+            "another format. Import an unedited file that this program wrote."
         ) from error
     if not whole:
         raise InputError(

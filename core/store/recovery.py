@@ -155,8 +155,8 @@ def explain(error: BaseException, path: Path) -> StoreError:
         )
     if reason := _DISK.search(str(error)):
         return StoreError(
-            f"The disk or network folder of the database {path} failed ({reason[0]}). Nothing of the last step "
-            "has been stored, and earlier data are unchanged. Check the disk or mount, and repeat the last step."
+            f"The disk or network folder of the database {path} failed ({reason[0]}), so nothing of the last step has "
+            "been stored. Check the disk or mount, and repeat the last step."
         )
     if STOPPED in text:
         return StoreError(
