@@ -41,8 +41,8 @@ class InternalsError(RuntimeError):
 
     def __init__(self, what: str, missing: str):
         super().__init__(
-            f"The app does not start because {what} relies on {missing}, which the installed version lacks. Install "
-            "the versions in requirements.txt."
+            f"The app does not start because {what} relies on {missing}, which the installed package lacks. Install "
+            "the package versions in requirements.txt."
         )
 
 

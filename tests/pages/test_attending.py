@@ -88,7 +88,7 @@ def test_links_of_pasted_sentences(db):
     assert not page.exception
     assert not page.error
     assert "In which heads does the subject attend to the verb?" in [one.value for one in page.subheader]
-    assert "always predicting the word at distance" in captions(page)
+    assert "The best one predicts the word at distance" in captions(page)
     assert {"accuracy", "baseline", "effect"} <= set(page.dataframe[0].value.columns)
     page.selectbox(key="relation").set_value("same-word")
     assert "all other words in the sentence that contains the key" in captions(page.run())

@@ -112,7 +112,7 @@ def test_results_of_a_sweep(db, planted):
     page.segmented_control(key="mode").set_value("A task's rows")
     fine(page.run())
     assert "n = 24 examples" in said(page)
-    assert "On the other half, the same ablation" in said(page)
+    assert "points on the other half. In 95 % of random splits" in said(page)
     assert "1 of 12 changes are significant after correction" in said(page)
     assert "The unmodified model scores 100.0" in said(page)
     columns = list(page.dataframe[0].value.columns)
@@ -177,7 +177,7 @@ def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_pat
     stored(db, "disable", twins | {"what": "duplicates"})
     page = opened("interventions", mode="A task's rows")
     fine(page)
-    assert "This is the case for **1 of 2** groups" in said(page)
+    assert "This holds for **1 of 2** groups" in said(page)
     assert f"2 like {CARRIER}" in said(page)
     table = page.dataframe[0].value
     assert {"distance", "accuracy_beyond_apart", "heads"} <= set(table.columns)

@@ -15,7 +15,7 @@ def test_a_checkpoint_whose_corrected_shares_misfit_has_a_sentence_and_others_ha
         ClassShare(**about, checkpoint="earlier", part="corrected", name="vertical"),
     ]
     (sentence,) = misfits(shares)
-    assert sentence.startswith("No intervals for atlas-encoder: ")
+    assert sentence.startswith("No intervals are shown for atlas-encoder, because")
     assert "p = 0.005" in sentence
 
 

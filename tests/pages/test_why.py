@@ -52,7 +52,7 @@ def test_one_head_has_a_cell_taken_apart_and_the_map_of_a_group_alone():
     page = opened("heads/one", checkpoint="atlas-encoder", head="L2H5")
     assert not page.exception
     assert "Why it attends there" in [tab.label for tab in page.tabs]
-    assert "What raises the score of this pair most is" in said(page)
+    assert "The term that raises the score of this pair most comes from" in said(page)
     before = said(page)
     page.selectbox(key="group").select("token").run()
     assert page.query_params["group"] == "token"

@@ -86,7 +86,7 @@ def _facts(stored: StoredRun, baseline: Unmodified, variants: int, first: str) -
     if baseline.effect_within is not None:
         facts.append(
             f"{baseline.in_float32} of {variants} ablations, including every significant one, were recomputed in "
-            f"float32; the other effects differ from float32 by at most {100 * baseline.effect_within:.2f} points"
+            f"float32; rounding changes the other effects by at most {100 * baseline.effect_within:.2f} points"
         )
     return facts
 
@@ -110,10 +110,10 @@ def _split_halves(first: str, halves: Sequence[SplitHalf]) -> None:
             or_nan, (half.chosen, half.held_out, half.low, half.high, half.same)
         )
         st.markdown(
-            f"On one half of the examples, the best ablation increases {plain(first)} by **{100 * gain:+.1f}** "
-            f"points. On the other half, the same ablation increases it by **{100 * held_out:+.1f}** points. In 95 "
-            f"% of random splits, this second gain is between {100 * low:+.1f} and {100 * high:+.1f} points (not a "
-            f"CI). {plain(half.name)} is the best ablation in {share_of_splits:.0%} of the splits."
+            f"The best ablation on one half of the examples changes {plain(first)} by **{100 * gain:+.1f}** points on "
+            f"that half, and by **{100 * held_out:+.1f}** points on the other half. In 95 % of random splits, the "
+            f"second change is between {100 * low:+.1f} and {100 * high:+.1f} points (not a CI). {plain(half.name)} is "
+            f"the best ablation in {share_of_splits:.0%} of the splits."
         )
 
 
@@ -242,9 +242,9 @@ def _duplicates(variants: list[AblatedTarget], metric: str) -> None:
     )
     st.altair_chart(chart)
     st.markdown(
-        "If the heads of a group can replace each other, ablating all of them lowers the score more than the sum of "
-        f"the single effects. This is the case for **{len(worse)} of {len(variants)}** groups (95 % CI of the "
-        "difference below 0)" + (f": {', '.join(worse)}." if worse else ".")
+        "The heads of a group can replace each other if ablating all of them lowers the score by more than the sum of "
+        f"the single effects. This holds for **{len(worse)} of {len(variants)}** groups (95 % CI of the difference "
+        "below 0)" + (f": {', '.join(worse)}." if worse else ".")
     )
 
 

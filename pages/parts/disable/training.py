@@ -124,8 +124,8 @@ def _start() -> None:
             "Heads held",
             key="heads",
             placeholder="default: all heads except one in each layer",
-            help="Enter the heads that get a fixed attention pattern. If this field is empty, all heads except "
-            "the last head of each layer attend to the current, previous, next and first token in turn.",
+            help="Enter the heads that get a fixed attention pattern. By default, these are all heads except the last "
+            "of each layer; they attend to the current, previous, next and first token in turn.",
         )
     operator = url.pick(middle.selectbox, "At", OPERATORS, key="operator", disabled=not heads)
     preset = pick_recipe(right, checkpoint, key="preset")

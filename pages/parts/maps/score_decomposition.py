@@ -38,8 +38,8 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         st.markdown(f"**{_sentence(scores, head, (query, key), cell)}**")
         st.caption(
             f"{plain(name)} · one input (n = 1), so no test is possible. A score is the input of the softmax minus "
-            "its mean over the row. The score is the sum of all terms below. The left map uses all terms, and the "
-            "right map uses only the chosen group of terms."
+            "its mean over the row, and equals the sum of all terms below. The left map is computed from all terms, "
+            "and the right map only from the chosen group of terms."
         )
         # The group whose map is drawn, and the side that it is on; first the one of the cell's largest term
         with st.container(horizontal=True):
@@ -68,10 +68,9 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         st.altair_chart(_waterfall(cell, f"Largest terms of the score of this cell, {head}"), width="stretch")
         st.caption(
             f"{plain(name)} · {_length(name, text, pair)} · One input (n = 1) allows no significance test. To average "
-            f"over many inputs, run {as_code(command_line('study', 'why', name))}. The terms add up to the attention "
-            "score minus its mean over the visible keys, with the scales of the LayerNorms held fixed. A large term "
-            "does not always have an effect. For example, a contribution that is the same for every input can have "
-            "large terms, but replacing it by its mean does not change the map."
+            f"over many inputs, run {as_code(command_line('study', 'why', name))}. The scales of the LayerNorms are "
+            "held fixed. A large term does not imply an effect: if a contribution is the same for every input, "
+            "replacing it by its mean does not change the map."
         )
 
 
@@ -122,8 +121,8 @@ def _sentence(scores: "LayerScores", head: Head, query_key: tuple[int, int], cel
     where = {-1: ", the previous token,", 0: ", the same token,", 1: ", the next token,"}.get(key - query, "")
     return plain(
         f"{head} attends from “{scores.encoding.tokens[query]}” to “{scores.key_encoding.tokens[key]}”{where} with "
-        f"weight {cell.weight:.2f}. What {does} the score of this pair most is {most.query_part} in the query together "
-        f"with {most.key_part} in the key: {most.value:+.2f} of {cell.score:+.2f}."
+        f"weight {cell.weight:.2f}. The term that {does} the score of this pair most comes from {most.query_part} in "
+        f"the query and {most.key_part} in the key ({most.value:+.2f} of {cell.score:+.2f})."
     )
 
 

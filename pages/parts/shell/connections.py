@@ -110,7 +110,7 @@ class BoundedServer:
         if not self._bounded:
             raise RuntimeError(
                 "The web server must send the ASGI startup event before the first request; it sent none. Start the app "
-                "with `streamlit run app.py`, or remove the option `--lifespan off`."
+                "with `streamlit run app.py`, or without the option `--lifespan off`."
             )
         await self._app(scope, receive, send)
 

@@ -288,9 +288,9 @@ class Uploads:
         session_bytes = bytes_held.get(session, 0) + self._coming[session] + size
         if session_bytes > most or sum(bytes_held.values()) + self._coming.total() + size > SESSIONS_TOTAL * most:
             raise TooMuchError(
-                f"Uploaded files must not exceed {most >> 20} MB in total on one page, or "
-                f"{SESSIONS_TOTAL * most >> 20} MB in total on all open pages; this file would exceed a limit. Remove "
-                "other uploaded files, or reload the page."
+                f"Uploaded files must not exceed {most >> 20} MB on one page and {SESSIONS_TOTAL * most >> 20} MB on "
+                "all open pages together; this file would exceed one of these limits. Remove other uploaded files, or "
+                "reload the page."
             )
         self._coming[session] += size
         try:

@@ -25,16 +25,16 @@ Answer = Callable[[Person, dict[str, Any]], Response]
 async def _body(request: Request) -> dict[str, Any]:
     """The request's JSON object. Errors: RefusedError for anything else, and for more than LARGEST."""
     if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
-        raise RefusedError("a request is JSON")
+        raise RefusedError("a request must have the type application/json (reload the page, and try again)")
     content = bytearray()
     async for part in request.stream():
         content += part
         if len(content) > LARGEST:
-            raise RefusedError("a request is smaller")
+            raise RefusedError(f"a request must not exceed {LARGEST >> 20} MB (send fewer labels at once)")
     try:
         body = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise RefusedError("a request is JSON") from error
+        raise RefusedError("the body of a request must be valid JSON (reload the page, and try again)") from error
     if not isinstance(body, dict):
         raise RefusedError("the body of a request must be a JSON object (reload the page, and try again)")
     return body

@@ -96,10 +96,10 @@ def _draw_one(
                 f"HDBSCAN clustered {found.maps} maps of {found.n_heads} heads on {found.n_inputs} inputs "
                 "by their length-independent statistics, with at least "
                 f"{found.smallest} maps in a cluster. Clusters are stable if at least {CLUSTERED:.0%} of the maps are "
-                "in a cluster, and if the clusters of two halves agree more than those of statistics without clusters, "
-                f"for nearly all halves of the heads (adjusted Rand index {found.heads:.2f}, 95 % of halves "
-                f"{found.heads_low:.2f} to {found.heads_high:.2f}) and of the inputs ({found.inputs:.2f}, "
-                f"{found.inputs_low:.2f} to {found.inputs_high:.2f})."
+                "in a cluster, and if the clusters of nearly all random halves agree more than those of data without "
+                f"clusters. The adjusted Rand index is {found.heads:.2f} for halves of the heads (95 % of halves: "
+                f"{found.heads_low:.2f} to {found.heads_high:.2f}) and {found.inputs:.2f} for halves of the inputs "
+                f"({found.inputs_low:.2f} to {found.inputs_high:.2f})."
             )
         )
         st.markdown("**Maps that are nearest to the centre of each cluster**")

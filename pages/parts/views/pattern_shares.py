@@ -71,8 +71,8 @@ def misfits(shares: Sequence[ClassShare]) -> list[str]:
     if not found:
         return []
     return [
-        f"No intervals for {' and '.join(found)}: the corrected shares do not explain how these maps were classified "
-        f"(p = {max(found.values()):.2g}), so the classifier makes other errors on them than on its labelled maps."
+        f"No intervals are shown for {' and '.join(found)}, because the classifier makes other errors on these maps "
+        f"than on its labelled maps (p = {max(found.values()):.2g})."
     ]
 
 

@@ -62,9 +62,9 @@ def show_importance() -> None:
                 st.markdown("**Does the gradient predict the effect of zeroing a head?**")
                 show_table(agreements, column_config={"p": st.column_config.NumberColumn(format="%.2g")})
                 st.caption(
-                    f"The table shows Spearman correlations over {len(heads)} heads between the gradient and the "
-                    "measured effect of zeroing each head. A correlation of 1 means that gradient and effect rank "
-                    "the heads in the same order, and 0 means that the gradient does not predict the effect."
+                    f"Spearman correlation over {len(heads)} heads between the gradient and the measured effect of "
+                    "zeroing each head. It is 1 if gradient and effect rank the heads in the same order, and 0 if the "
+                    "two rankings are unrelated."
                 )
         with details():
             st.markdown(

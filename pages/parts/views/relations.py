@@ -49,9 +49,9 @@ def say_baselines(measured: attending.ShownScores[RelationScore], scores: Sequen
             )
             return
         st.caption(
-            f"{plain(measured.title(checkpoint_task))}: always predicting the word at distance "
-            f"{first.best_distance:+d} has an accuracy of {first.best_distance_accuracy:.3f}. Always predicting "
-            f"the previous word has {first.previous_accuracy:.3f}, and the next word {first.next_accuracy:.3f}."
+            f"{plain(measured.title(checkpoint_task))}: fixed-distance baselines. The best one predicts the word at "
+            f"distance {first.best_distance:+d} (accuracy {first.best_distance_accuracy:.3f}). The accuracy is "
+            f"{first.previous_accuracy:.3f} for the previous word and {first.next_accuracy:.3f} for the next word."
         )
 
 
@@ -128,7 +128,11 @@ def _draw_trees(stored: StoredRun) -> None:
 def sentence(scores: Sequence[RelationScore], what: str) -> str:
     """Return how many heads attend along a relation significantly more than its baseline, and the strongest head."""
     sure, most = attending.above_null(scores), max(scores, key=lambda score: score.effect or 0)
-    versus = "" if most.baseline is None else f", compared with {most.baseline:.2f} at the same distance elsewhere"
+    versus = (
+        ""
+        if most.baseline is None
+        else f", compared with {most.baseline:.2f} for other word pairs at the same distance"
+    )
     if all(score.q is None for score in scores):
         return f"{most.name} attends most along the relation “{what}”: {most.value:.2f}{versus}."
     return (
@@ -202,8 +206,8 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
         figures.append(attending.against_baseline(scores, value="weight", baseline="same distance elsewhere"))
         right.altair_chart(figures[1], key="strongest")
         right.caption(
-            "Each head is tested against its weight at the same distance elsewhere (grey), and against "
-            "words with the same parts of speech."
+            "Grey: mean weight of the head on other word pairs at the same distance. Each head is also compared with "
+            "words of the same part of speech."
         )
     with details():
         columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q", "accuracy"]
@@ -211,10 +215,10 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
         say_baselines(measured, scores)
         say_shared([score for score in along if score.statistic == way])
         st.caption(
-            "The excess is the weight per token minus the weight at the same distance elsewhere in the input. A head "
-            "counts as significant if its excess is significant and cannot be explained by the query, the key (for "
-            f"example, because the head attends to every noun) or the distance. The test needs at least {FEWEST} "
-            "inputs."
+            "The excess is the weight per token on the relation, minus the weight on other word pairs at the same "
+            "distance in the same input. A head attends along the relation significantly if neither distance nor "
+            "query nor key (such as attention to every noun) explains its excess. The test needs at least "
+            f"{FEWEST} inputs."
         )
         for note in measured.notes:
             st.caption(plain(note))

@@ -159,9 +159,9 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
         shown.caption(
             f"Distances are Jensen-Shannon distances, averaged over {count} rows of maps (Clark et al. report the "
             f"sum over rows). Positions come from metric scaling with a stress of {first.stress:.2f} (0: exact "
-            "distances, above 0.2: rough). A head is “previous” or “next” if more than half of its weight is on "
-            "that token, “separator” or “first” if more than 0.6 is, and “broad” if its normalised entropy is "
-            "above 0.85."
+            "distances, above 0.2: rough). Types of heads: “previous” or “next” (more than 0.5 of the weight on that "
+            "token), “separator” or “first” (more than 0.6 of the weight), and “broad” (normalised entropy above "
+            "0.85)."
         )
     return drawn
 
