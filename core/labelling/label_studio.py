@@ -175,13 +175,13 @@ def import_studio(
     own_rows = sorted((row for task in tasks for row in _own_rows(task)), key=lambda row: row.pop("place", 0))
     if not entries and not own_rows:
         if any(task.get("predictions") for task in tasks):
-            found = f"Label Studio JSON with predictions but without annotations ({len(tasks)} tasks)"
+            seen = f"Label Studio JSON with predictions but without annotations ({len(tasks)} tasks)"
         elif any("data" in task for task in tasks):
-            found = f"Label Studio JSON with {len(tasks)} tasks and no annotations"
+            seen = f"Label Studio JSON with {len(tasks)} tasks and no annotations"
         else:
-            found = f"a list of {len(tasks)} JSON objects with {_keys(tasks)}" if tasks else "an empty JSON list"
+            seen = f"a list of {len(tasks)} JSON objects with {_keys(tasks)}" if tasks else "an empty JSON list"
         raise InputError(
-            f"A file of labels must have at least one label; {file.name[:80]} is {found}. Export annotated tasks "
+            f"A file of labels must have at least one label; {file.name[:80]} is {seen}. Export annotated tasks "
             "as JSON or JSON-MIN, or write records with map_id, class and annotator."
         )
     if len(own_rows) + len(entries) > MOST_ROWS:
