@@ -124,8 +124,8 @@ def back_up(db: Database, file: str | Path) -> int:
 
 
 def copy_held(source: Path, target: Path) -> None:
-    """Copy a file that this process has locked. A second process does the copying. Raises OSError if the file cannot be
-    copied.
+    """Copy a file that this process has locked by starting a second process that copies it. Raises OSError if copying
+    fails.
 
     Closing a file descriptor in this process would release the lock (POSIX, fcntl), and a second process could write to
     the database.
@@ -318,7 +318,7 @@ def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> in
 
 
 def answer_requests(db: Database) -> None:
-    """Make the database backups that other processes have requested."""
+    """Create the database backups that other processes have requested."""
     for request in runs_folder(db.path).glob(_REQUEST):
         taken = request.with_suffix(".taken")
         try:

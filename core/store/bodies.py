@@ -82,8 +82,7 @@ def parsed(text: Any) -> Any:
 
 
 def misfit(table: str, column: str, text: Any) -> str:
-    """Check whether a text has the JSON type that a table column requires. Return a message if it does not; otherwise
-    ""."""
+    """Return an error message if a text does not have the JSON type that a table column requires, and "" if it does."""
     if text is None:
         return ""
     subject = f"{table}.{column}"
@@ -136,7 +135,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """Return a context manager that collects the messages about ignored invalid rows (see `leave_out`), without
+    """Return a context manager that collects messages about invalid rows that are ignored (see `leave_out`), without
     duplicates."""
     texts: list[str] = []
     token = _collected.set(texts)
@@ -147,8 +146,8 @@ def collecting() -> Iterator[list[str]]:
 
 
 def leave_out(text: str) -> None:
-    """Report that invalid rows were ignored: log the message `text`, and add it to the list of the active `collecting`
-    context."""
+    """Log a message that invalid rows were ignored, and add the message to those that the active `collecting` context
+    collects."""
     texts = _collected.get()
     if texts is None or text not in texts:
         log.warning("%s", text)
@@ -162,8 +161,8 @@ def left_out() -> bool:
 
 
 def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
-    """Return whether all JSON columns of a table row are valid. If not, report that the row was ignored; `name`
-    describes the row in the message."""
+    """Return whether all JSON columns of a table row are valid. If not, log a message that the row was ignored; `name`
+    describes the row."""
     for column, text in row.items():
         if (table, column) in BODIES and (why := misfit(table, column, text)):
             leave_out(f"Left out {name}: {why}. Delete it, or import it again from a sound export.")
@@ -172,6 +171,6 @@ def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
 
 
 def known_keys(row: Mapping[str, Any], keys: Keys | Sequence[str]) -> Row:
-    """Return a copy of a stored dictionary with only the keys in `keys`. Keys that this version of the program does not
-    know are left out."""
+    """Return a copy of a stored dictionary without the keys that this version of the program does not know (those not
+    in `keys`)."""
     return {name: value for name, value in row.items() if name in keys}

@@ -20,8 +20,8 @@ _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained pattern classifier that is to be stored. `weights` is in safetensors format, and `snapshot` lists the
-    training labels as [map_id, class, event]."""
+    """A trained pattern classifier to be stored. `weights` is in safetensors format, and `snapshot` lists the training
+    labels as [map_id, class, event]."""
 
     class_set: str
     weights: bytes
@@ -66,8 +66,8 @@ def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
 
 
 def one_classifier(db: Database, classifier: str) -> Row:
-    """Return a stored pattern classifier with its weights, training labels and scores. Raises StoreError if the ID is
-    unknown."""
+    """Return a stored pattern classifier, including its weights, training labels and scores. Raises StoreError if the
+    ID is unknown."""
     found = db.records("SELECT * FROM classifier WHERE classifier = ?", [classifier])
     if not found:
         raise StoreError(
@@ -88,7 +88,7 @@ def class_set_of(db: Database, classifier: str) -> str | None:
 
 
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str) -> None:
-    """Select the classifier that suggests classes when annotators use a class set. None turns suggestions off.
+    """Select the classifier that suggests classes to annotators who use this class set. None turns suggestions off.
 
     Raises InputError if the classifier was trained on another class set.
     """
@@ -125,7 +125,8 @@ def _newest_choice(db: Database, class_set: str) -> list[str | None]:
 
 
 def labels_since_newest(db: Database, class_set: str) -> int:
-    """Return the number of current labels that were stored after the newest classifier of a class set was trained.
+    """Count the current labels in a class set that were stored after the newest classifier of the class set was
+    trained.
 
     These are the labels stored after its newest training (or tied) label, or after the classifier itself if none of its
     labels is in the database (bundled labels). Without a classifier, all current labels.

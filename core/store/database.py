@@ -41,8 +41,8 @@ BUSY = 10.0  # seconds to wait for statements of other threads before closing th
 
 
 def begin(path: Path, config: Mapping[str, Any]) -> None:
-    """Create an empty database file atomically if the file does not exist. Raises StoreError if the operating system
-    cannot tell whether the file exists.
+    """Create an empty database file atomically if the file does not exist. Raises StoreError if the path cannot be
+    checked.
 
     DuckDB creates a file in four steps and cannot open a file left by a kill between them.
     """
@@ -92,8 +92,8 @@ class Opening:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Return a context manager that marks the current thread as being in a transaction. It does not start a
-        transaction."""
+        """Return a context manager that marks the current thread as being in a transaction. The context manager does
+        not start a transaction."""
         before, self._own.inside = self.inside, True
         try:
             yield
@@ -102,7 +102,7 @@ class Opening:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Return a context manager that converts DuckDB errors about the database file or its disk to a StoreError."""
+        """Return a context manager that converts DuckDB errors about the database file or its disk to StoreError."""
         try:
             yield
         except duckdb.Error as error:
@@ -112,7 +112,7 @@ class Opening:
             raise explain(error, self.path) from error
 
     def heed(self, error: duckdb.Error) -> None:
-        """Set `stopped` to True if a DuckDB error has made the connection unusable."""
+        """Set `stopped` to True if a DuckDB error made the connection unusable."""
         if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
             self.stopped = True
 
@@ -120,7 +120,7 @@ class Opening:
         return is_of_file(error) or (self.stopped and bool(LET_GO.search(str(error))))
 
     def end(self) -> None:
-        """Close the database connection with all cursors as soon as no other thread is running a statement.
+        """Close the database connection and all its cursors as soon as no other thread is running a statement.
 
         Raises StoreError if a statement still runs after BUSY seconds; the file is then partly closed, so call this
         again.
@@ -148,7 +148,7 @@ _GUARDS: "weakref.WeakSet[DatabaseFileGuard]" = weakref.WeakSet()
 
 
 class DatabaseFileGuard:
-    """A check that the file at the path of an open database is still the file that was opened."""
+    """Checks that the file at the path of an open database is still the file that was opened."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -358,19 +358,19 @@ class Database:
         _OPEN.add(self)
 
     def acting_as(self, person: Person) -> "Database":
-        """Return a second handle on this open database. It has the access rights of `person`."""
+        """Return a second handle on this open database, with the access rights of `person`."""
         handle = copy.copy(self)
         handle.person, handle._opened = person, self.shared
         return handle
 
     @property
     def shared(self) -> "Database":
-        """Return the database handle that opened the file. It has the access rights of the owner."""
+        """Return the handle with which the database file was opened. It has the access rights of the owner."""
         return self._opened or self
 
     @property
     def id(self) -> str:
-        """Return the unique ID that is stored in the database file. Copies of the file have the same ID."""
+        """Return the unique ID of the database, which is stored in its file. Copies of the file have the same ID."""
         shared = self.shared
         if shared._id is None:
             shared._id = str(self.rows("SELECT id FROM store_id")[0][0])
@@ -507,7 +507,7 @@ class Database:
 
     @contextmanager
     def one_moment(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Return a context manager for a read-only transaction, in which all queries see the same state of the
+        """Return a context manager for a read-only transaction, whose queries all see the same state of the
         database."""
         opening = self._current()
         with opening.transaction(), opening.explaining():
@@ -520,8 +520,7 @@ class Database:
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Return a context manager during which the database is not written to and its log is not merged into the
-        database file."""
+        """Return a context manager that, while active, prevents changes to the database and its file."""
         with self._lock:
             yield
 

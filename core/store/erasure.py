@@ -15,8 +15,8 @@ from .rows import now, quoted
 
 @dataclass(frozen=True)
 class Erasure:
-    """A record of the erasure of a person's data. `kind` is "name" if only the name was replaced, and "events" if
-    labels were also deleted. `pseudonym` is the new name, and `events` the number of rows by or about the person."""
+    """A record that the data of a person were erased. `kind` is "name" if only the name was replaced, and "events" if
+    labels were also deleted. `pseudonym` is the new name, and `events` is the number of rows by or about the person."""
 
     kind: str
     pseudonym: str
@@ -26,13 +26,13 @@ class Erasure:
 
 
 def erase_name(db: Database, name: str, *, annotator: str) -> Erasure:
-    """Replace the name of a person by a pseudonym in the whole database. The labels and results of the person
+    """Replace the name of a person with a pseudonym in the whole database. The labels and results of the person
     remain."""
     return _erase(db, name, "name", annotator)
 
 
 def erase_events(db: Database, name: str, *, annotator: str) -> Erasure:
-    """Delete all label events and map assignments of a person, and replace the person's name by a pseudonym
+    """Delete all label events and map assignments of a person, and replace the person's name with a pseudonym
     elsewhere."""
     return _erase(db, name, "events", annotator)
 

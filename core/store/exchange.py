@@ -59,7 +59,7 @@ _BELONGS = (
 
 
 def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
-    """Raise InputError if imported rows have duplicate columns, or columns that the database table does not have."""
+    """Raise InputError if imported rows have duplicate columns, or columns that do not exist in the table."""
     names = rows.schema.names
     strange = [name for name in names if name not in columns] or [name for name in names if names.count(name) > 1]
     if strange:
@@ -97,7 +97,7 @@ def check_rows(table: str, rows: pa.Table) -> None:
 
 
 def check_scores(rows: list[Row]) -> None:
-    """Raise InputError if an imported head score has an impossible layer or head index."""
+    """Raise InputError if an imported head score has a layer or head index that is impossible."""
     for row in rows:
         check_fields(row, "a row of the run")
         for name in ("layer", "head"):
@@ -387,7 +387,7 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
 def write_run(
     file: Path, study: str, title: str, provenance: Row, rows: Sequence[Row], *, database: Path | None = None
 ) -> Path:
-    """Write the results of a run to a JSON Lines file that `import_run` can read, and return the path of the file.
+    """Write the results of a run to a JSON Lines file that `import_run` can read. Return the path of the file.
 
     With `database`, the run is signed with its key, so that this database imports it as measured here.
     """
@@ -419,8 +419,8 @@ def _seal(heading: Row, rows: Sequence[Row], key: bytes) -> str:
 
 
 def export_run(db: Database, run: str, file: Path, *, database: Path | None = None) -> Path:
-    """Export a stored run to a JSON Lines file, and return the path of the file. If `database` is given, the file is
-    signed with the key of this database."""
+    """Export a stored run to a JSON Lines file. If `database` is given, sign the file with the key of this database.
+    Return the path of the file."""
     known = one_run(db, run)
     heading = {name: value for name, value in known.items() if name not in {"study", "title"}}
     return write_run(file, known["study"], known["title"], heading, run_rows(db, run), database=database)
@@ -456,7 +456,7 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
 
 
 def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -> str:
-    """Import a run from a file unless the run is already stored, and return its ID.
+    """Import a run from a file, unless the run is already stored. Return the ID of the run.
 
     A run that is not signed with the key of this database is marked as imported. `check_run`: as in `import_all`.
     """
@@ -487,13 +487,12 @@ def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -
 
 
 def runs_folder(db_path: Path) -> Path:
-    """Return the folder in which commands save their runs while an app has the database locked."""
+    """Return the folder in which commands save runs while an app has the database locked."""
     return db_path.parent / "runs"
 
 
 def waiting_runs(db: Database) -> "pd.DataFrame":
-    """Return a data frame of run files that commands saved next to the database and that have not been imported yet,
-    oldest first."""
+    """Return a data frame of the run files next to the database that have not been imported yet, oldest first."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     waiting = []

@@ -30,8 +30,8 @@ _PACKED = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 def checked_picture(picture: Any) -> dict[str, Any]:
-    """Validate the chart specification of an imported finding and return it. Raises InputError if this program could
-    not have produced the specification."""
+    """Validate the chart specification of an imported finding and return it. Raises InputError if this program cannot
+    have created it."""
     fault = _fault(picture)
     if fault:
         raise InputError(
@@ -53,7 +53,7 @@ def checked_maps(text: Any) -> str:
 
 
 def packed(text: Any) -> bool:
-    """Return whether a value is base64 text, the format of encoded attention maps."""
+    """Return whether a value is base64 text, which is the format of stored attention maps."""
     return isinstance(text, str) and bool(_PACKED.fullmatch(text))
 
 
@@ -143,7 +143,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Finding:
-    """A result that a user has saved (pinned), with a note, numbers, charts and attention maps.
+    """A result that a user saved (pinned), with a note, numbers, charts and attention maps.
 
     Attributes:
         command: reproduces the result; "" if no command does.
@@ -183,7 +183,7 @@ def pin(db: Database, finding: Finding) -> str:
 
 
 def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]:
-    """Return stored findings, newest first: those with the IDs in `chosen`, by default all."""
+    """Return the stored findings whose IDs are in `chosen`, newest first. By default, return all findings."""
     rows = db.records(
         f"""SELECT {_COLUMNS} FROM finding WHERE $chosen IS NULL OR finding IN (SELECT unnest($chosen))
         ORDER BY ordinal DESC""",  # noqa: S608 - our own column names
@@ -201,7 +201,7 @@ def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]
 
 
 def unpin(db: Database, finding: str) -> None:
-    """Delete a finding. Raises RightsError if another user saved it, unless the current user is an admin."""
+    """Delete a finding. Raises RightsError if another user saved the finding and the current user is not an admin."""
     stored = findings(db, [finding])
     if not stored:
         raise StoreError(

@@ -21,7 +21,7 @@ _ANNOTATION = pa.schema(
 def replace_release(
     db: Database, release: str, rows: Iterable[Row], *, folder: str, run: str, skipped: list[Row]
 ) -> int:
-    """Replace all stored annotations of a FrameNet release, and return the number of new annotations."""
+    """Replace all stored annotations of a FrameNet release with new annotations, and return their number."""
     with db.write() as cursor:
         cursor.execute("DELETE FROM frame_annotation WHERE release = ?", [release])
         cursor.execute("DELETE FROM frame_release WHERE release = ?", [release])
@@ -51,14 +51,14 @@ def replace_release(
 
 
 def indexed_releases(db: Database) -> pd.DataFrame:
-    """Return a data frame of the FrameNet releases whose annotations are stored, newest first."""
+    """Return a data frame of the FrameNet releases with stored annotations, newest first."""
     return db.read("SELECT * FROM frame_release ORDER BY indexed DESC")
 
 
 @dataclass(frozen=True)
 class Search:
-    """Search criteria for FrameNet annotations. `frame`, `unit` and `element` are prefixes of names, ignoring case, and
-    `text` is a part of the sentence."""
+    """Search criteria for FrameNet annotations. `frame`, `unit` and `element` are case-insensitive prefixes of names,
+    and `text` is a part of the sentence."""
 
     frame: str = ""
     unit: str = ""
@@ -100,7 +100,7 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
 
 
 def skipped_of(db: Database, release: str) -> list[Row]:
-    """Return the parts of a FrameNet release that could not be read, and the reason for each part."""
+    """Return the parts of a FrameNet release that could not be read, with the reason for each part."""
     releases = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])
     texts = [
         text for text in releases["skipped"] if sound("frame_release", f"{release}'s skipped parts", {"skipped": text})

@@ -18,9 +18,9 @@ Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that i
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """Hypotheses that were registered together. `thought` describes the examples from which the hypotheses were formed,
-    and `judged` the examples on which they are tested. `runs` lists earlier runs on the same model weights, with the
-    number of test examples that each run used."""
+    """Hypotheses that were registered together. `thought` describes the examples that suggested the hypotheses, and
+    `judged` the examples on which they are tested. `runs` lists earlier runs on the same model weights, with the number
+    of test examples that each run used."""
 
     checkpoint: str
     weights_hash: str
@@ -37,8 +37,8 @@ class StoredBatch:
 
     @property
     def seen(self) -> int:
-        """Return how many runs used evaluation inputs of these hypotheses before the hypotheses were registered. Only
-        runs on the same model weights count."""
+        """Count the earlier runs on the same model weights that used test inputs of these hypotheses before
+        registration."""
         return sum(run["inputs"] > 0 for run in self.runs)
 
 
@@ -80,16 +80,16 @@ def batches(db: Database) -> list[StoredBatch]:
 
 
 def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
-    """Return the number of registered batches of hypotheses that concern the same model weights and share at least one
-    evaluation input with `judged_rows`."""
+    """Count the registered batches of hypotheses about the same model weights that share at least one test input with
+    `judged_rows`."""
     marks = {mark for _, *known in judged_rows for mark in known}
     same = (batch for batch in batches(db) if batch.weights_hash == weights_hash)
     return sum(any(mark in marks for _, *known in batch.judged_rows for mark in known) for batch in same)
 
 
 def ever_registered(db: Database, weights_hash: str) -> int:
-    """Return how many hypotheses have been registered for the model weights with the given hash. Withdrawn hypotheses
-    are included."""
+    """Count the hypotheses ever registered for the model weights with the given hash, including withdrawn
+    hypotheses."""
     rows = db.rows(
         "SELECT count(*) FROM hypothesis JOIN hypothesis_batch USING (batch) WHERE weights_hash = ?", [weights_hash]
     )
@@ -99,8 +99,8 @@ def ever_registered(db: Database, weights_hash: str) -> int:
 def add_batch(
     db: Database, batch: StoredBatch, hypotheses: Sequence[tuple[int, int, str, tuple[tuple[str, str], ...]]]
 ) -> tuple[str, list[str]]:
-    """Store a batch of hypotheses (layer, head, predicate, parameters), and return the ID of the batch and the IDs of
-    its hypotheses."""
+    """Store a batch of hypotheses (layer, head, predicate, parameters). Return the ID of the batch and the IDs of its
+    hypotheses."""
     db.person.must("annotator", "register a hypothesis")
     name, ids = uuid.uuid4().hex[:12], [uuid.uuid4().hex[:12] for _ in hypotheses]
     row = vars(batch) | {"batch": name, "annotator": db.person.name or batch.annotator, "stored": now()}
@@ -138,7 +138,7 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
 
 
 def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = "") -> None:
-    """Mark a registered hypothesis as withdrawn. It still counts as one of the hypotheses in its batch.
+    """Mark a registered hypothesis as withdrawn. It still counts towards the number of hypotheses in its batch.
 
     Raises StoreError if the ID is unknown, or the hypothesis has already been withdrawn.
     """
@@ -161,8 +161,8 @@ def add_event(
     cursor: duckdb.DuckDBPyConnection, hypothesis: str, kind: str, *, run: str | None = None,
     criteria: Sequence[Mapping[str, Any]] | None = None, note: str = "", annotator: str = "",
 ) -> None:  # fmt: skip
-    """Store an event in the history of a hypothesis, such as a test or a withdrawal, as part of the caller's
-    transaction."""
+    """Store an event in the history of a hypothesis, such as a test or a withdrawal, within the transaction of the
+    caller."""
     row = {"hypothesis": hypothesis, "kind": kind, "run": run, "note": note, "annotator": annotator, "stored": now()}
     criteria_text = None if criteria is None else to_json(list(criteria))
     insert_row(cursor, "hypothesis_event", row | {"criteria": criteria_text})

@@ -75,7 +75,7 @@ def one_job(db: Database, job: str) -> Row:
 
 
 def set_state(db: Database, job: str, state: str, *, error: str | None = None, run: str | None = None) -> None:
-    """Set the state of a job, such as "running", and the corresponding start or end time."""
+    """Set the state of a job, such as "running", and record the start or end time of the job."""
     started = now() if state == "running" else None
     finished = now() if state not in {"queued", "running"} else None
     with db.write() as cursor:
@@ -87,8 +87,8 @@ def set_state(db: Database, job: str, state: str, *, error: str | None = None, r
 
 
 def interrupt_running(db: Database) -> int:
-    """Mark all running and queued jobs as interrupted, because the process that ran them has ended. Return their
-    number."""
+    """Mark all running and queued jobs as interrupted because the process that ran them has ended. Return the number of
+    these jobs."""
     with db.write() as cursor:
         rows = cursor.execute(
             "UPDATE job SET state = 'interrupted', finished = ? WHERE state IN ('running', 'queued') RETURNING job",
@@ -98,7 +98,7 @@ def interrupt_running(db: Database) -> int:
 
 
 def open_units(db: Database, job: str) -> list[Row]:
-    """Return the units of a job that have not run yet or are to run again, in order. Each unit is a dictionary with
+    """Return the units of a job that still have to run, or have to run again, in order. Each unit is a dictionary with
     position, key, size, arguments and attempts."""
     units = db.records(
         f"""SELECT position, key, size, arguments, coalesce(attempts, 0) AS attempts FROM job_unit
@@ -112,7 +112,7 @@ def open_units(db: Database, job: str) -> list[Row]:
 @dataclass(frozen=True)
 class UnitEnd:
     """The outcome of one unit of work in a job: result rows or an error, and how many worker processes died while
-    running the unit."""
+    running it."""
 
     rows: Sequence[Row] | None = None
     error: str | None = None
@@ -201,7 +201,7 @@ def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
 
 
 def by_worker(db: Database, job: str) -> "pd.DataFrame":
-    """Return a data frame with one row for each worker process of a job: its numbers of units, failures, retries and
+    """Return a data frame with one row per worker process of a job, with numbers of units, failures and retries, and
     seconds."""
     return db.read(
         f"""SELECT worker, count(*) AS units, count(*) FILTER (state = 'failed') AS failed,
@@ -212,7 +212,7 @@ def by_worker(db: Database, job: str) -> "pd.DataFrame":
 
 
 def progress(db: Database, job: str) -> Row:
-    """Return the progress of a job: numbers of units (total, done, failed), sizes (total, done) and seconds."""
+    """Return the progress of a job as numbers of units (total, done, failed), sizes (total, done) and seconds."""
     (row,) = db.records(
         f"""SELECT count(*) AS units, count(*) FILTER (state = 'done') AS done,
                count(*) FILTER (state = 'failed') AS failed, coalesce(sum(size), 0)::BIGINT AS size,
@@ -254,7 +254,7 @@ def delete_job(db: Database, job: str) -> None:
 
 def jobs_of(db: Database, study: str, *, unfinished: bool = False) -> list[Row]:
     """Return the jobs of a study, newest first, as dictionaries with job, state, options and run. If `unfinished` is
-    True, only jobs that have not finished are returned."""
+    True, return only unfinished jobs."""
     rows = db.records(
         """SELECT job.job, job.state, job.options, run.run FROM job LEFT JOIN run ON run.run = job.run
            WHERE job.study = ? AND (job.state <> 'done' OR NOT ?) ORDER BY job.ordinal DESC""",
@@ -264,7 +264,7 @@ def jobs_of(db: Database, study: str, *, unfinished: bool = False) -> list[Row]:
 
 
 def seconds_of(db: Database, run: str) -> float | None:
-    """Return the total computing time in seconds of the job that produced a run; None if the job was deleted."""
+    """Return the total computing time, in seconds, of the job that computed a run; None if the job was deleted."""
     ((seconds,),) = db.rows(
         """SELECT sum(seconds) FROM job_outcome
            WHERE state = 'done' AND job IN (SELECT job FROM job WHERE run = ?)""",

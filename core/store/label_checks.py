@@ -51,8 +51,8 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of control and invisible charac
 
 
 def checked_event(event: Mapping[str, Any]) -> Row:
-    """Validate a label event, and return it with all columns. If the event is invalid, raises InputError with a message
-    that names the event."""
+    """Validate a label event, and return it with all columns. Raises InputError with a message that names the event if
+    it is invalid."""
     subject = f"event {str(event.get('sequence', '?'))[:20]}"
     kind = event.get("kind")
     if not isinstance(kind, str) or kind not in EVENT_KINDS:
@@ -102,8 +102,8 @@ def checked_event(event: Mapping[str, Any]) -> Row:
 
 
 def whole_numbers(row: Mapping[str, Any]) -> Row:
-    """Convert floats to integers, and NaN to None, in the integer columns of a row. pandas stores integer columns with
-    missing values as floats."""
+    """Convert floats to integers, and NaN to None, in the integer columns of a row. This is needed because pandas
+    stores integer columns with missing values as floats."""
     floats = {name: value for name, value in row.items() if isinstance(value, float)}
     return {
         **row,
@@ -121,8 +121,8 @@ def check_annotator(name: str) -> None:
 
 
 def likely_time(time: Any, moment: datetime) -> Any:
-    """Return the time of a label: the time that a browser reported, or the time of arrival (`moment`) if the clock of
-    the browser is clearly wrong.
+    """Return the time of a label as the browser reported it or, if the browser clock is clearly wrong, the time of
+    arrival (`moment`).
 
     A value that is not a time is returned unchanged and refused with its event.
     """
@@ -136,8 +136,8 @@ def likely_time(time: Any, moment: datetime) -> Any:
 
 
 def checked_map(fields: Mapping[str, Any]) -> Row:
-    """Validate the metadata and weights of an attention map and return them. If they are invalid, raises InputError
-    with a message that names the map.
+    """Validate the metadata and weights of an attention map and return them. Raises InputError with a message that
+    names the map if they are invalid.
 
     Weights are float16 bytes [query, key] in [0, 1]; there is one token text per position.
     """
@@ -190,8 +190,8 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
 
 
 def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
-    """Return a message if the metadata of an attention map differ from those of the stored map with the same ID;
-    otherwise None."""
+    """Return an error message if the metadata of an attention map differ from those of the stored map with the same ID;
+    otherwise return None."""
     for name in SAME:
         value = row.get(name)
         if value is not None and value != stored[name]:
@@ -229,8 +229,8 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str:
-    """Return a warning if some annotator names look alike; otherwise "". With `among`, a group of similar names is
-    reported only if it contains one of these names."""
+    """Return a warning about annotator names that look alike; "" if there are none. With `among`, only groups that
+    contain one of these names are reported."""
     found = [group for group in alike(names) if among is None or not set(group).isdisjoint(among)]
     groups = "; ".join(" and ".join(map(repr, group)) for group in found)
     return (
@@ -248,8 +248,8 @@ def check_name(what: str, value: Any, subject: str) -> None:
 
 
 def check_class(class_set: str, name: str, **shown: str | None) -> None:
-    """Raise InputError if a field of a pattern class is not allowed: a text that is too long, a colour that is not in
-    the format #rrggbb, or a key that is not a digit."""
+    """Raise InputError if a text of a pattern class is too long, its colour is not #rrggbb, or its key is not a
+    digit."""
     for what, value in {"class set": class_set, "name": name, **shown}.items():
         _fitting(pa.field(what, pa.string()), value, f"the class {name[:40]!r}", least=0)
     colour, key = shown.get("colour"), shown.get("key")

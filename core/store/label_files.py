@@ -108,7 +108,7 @@ def export_labels(db: Database, file: Path, class_set: str | None = None, *, wei
 
 
 def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write exported label events to a Parquet file atomically."""
+    """Write label events for an export to a Parquet file atomically."""
     texts = [{**row, **{name: json.dumps(row[name]) for name in ("tokens", "separators")}} for row in rows]
     with replacing(file) as part:
         pq.write_table(pa.Table.from_pylist(texts, schema=COLUMNS), part)
@@ -143,7 +143,7 @@ class _Incoming:
 
 
 def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Imported:
-    """Import the labels in a file. Labels that are already stored are skipped.
+    """Import labels from a file. Labels that are already stored are skipped.
 
     If `keep_rest` is False, one invalid row prevents the import. Raises InputError if the file cannot be read or is
     larger than LARGEST or MOST_ROWS; RightsError unless the user is an admin.
@@ -160,7 +160,7 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
 
 
 def batch_of(data: bytes) -> str:
-    """Return a hash of the contents of a label file, which identifies labels from this file."""
+    """Return the batch ID of a label file, which contains a hash of the contents of the file."""
     return "file-" + hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -220,7 +220,7 @@ def import_rows(
 
 
 def read_bytes(file: Path) -> bytes:
-    """Return the contents of a label file as bytes. Raises InputError if the file cannot be read or is too large."""
+    """Return the contents of a label file as bytes. Raises InputError if the file is unreadable or too large."""
     try:
         with open_file(file) as stream:
             data = stream.read(LARGEST + 1)
@@ -325,7 +325,7 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
 
 
 class RefusedError(Exception):
-    """Exception that rolls back an import if a row is invalid and `keep_rest` is False."""
+    """Raised to roll back an import if a row is invalid and `keep_rest` is False."""
 
 
 def _notes(db: Database, rows: list[_Incoming]) -> list[str]:
@@ -390,8 +390,8 @@ def _places(row: Row) -> list[str]:
 
 
 def import_folder(db: Database, folder: Path) -> list[Imported]:
-    """Import the attention maps in a folder, and the labels in each of its files labels-*.jsonl. Data that are already
-    stored are skipped."""
+    """Import the attention maps in a folder, and the labels in its files labels-*.jsonl. Data that are already stored
+    are skipped."""
     db.person.must("admin", "import labels")
     if not (folder / "maps.npz").is_file():
         return []

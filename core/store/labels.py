@@ -41,7 +41,7 @@ _HISTORY = ("kind", "class", "into_class", "title", "eye", "colour", "key", "ann
 
 
 def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset[str]]:
-    """Return all current and former class names of each class set. Unknown class sets are omitted."""
+    """Return all class names, current and former, of each class set. Unknown class sets are left out."""
     theirs, values = among("class_set", list(class_sets))
     added = cursor.execute(
         f"SELECT class_set, class FROM class_event WHERE kind = 'add' AND {theirs}",  # noqa: S608 - our columns
@@ -63,7 +63,7 @@ def class_history(db: Database) -> dict[str, list[Row]]:
 
 
 def add_history(cursor: Any, class_set: str, history: Any) -> int:
-    """Import the history of changes to the classes of a class set, and return how many changes were new.
+    """Import the history of changes to the classes of a class set, and return the number of new changes.
 
     Raises InputError if `history` is not a list of changes of classes.
     """
@@ -108,8 +108,8 @@ _SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")
 
 
 def owner_of(person: Person, secret: str | None) -> str | None:
-    """Return an ID for the sender of labels: the name of a signed-in person, otherwise a hash of the browser's secret.
-    Return None for the owner of the database."""
+    """Return an ID of the sender of labels: the name of a signed-in person, otherwise a hash of the browser's secret.
+    Return None if the sender owns the database."""
     if person.name:
         return f"name:{person.name}"
     return None if secret is None else f"browser:{hashlib.sha256(secret.encode('utf-8', 'replace')).hexdigest()}"
@@ -261,8 +261,8 @@ def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
 
 
 def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
-    """Return metadata of stored attention maps as a dictionary by map ID. Only the fields that must be equal for all
-    maps with the same ID are included."""
+    """Return metadata of stored attention maps, as a dictionary by map ID. Only the fields that must be equal in all
+    maps with the same ID are returned."""
     stored = cursor.execute(
         f"SELECT map_id, {quoted(*SAME)} FROM attention_map "  # noqa: S608 - our columns
         "WHERE map_id IN (SELECT unnest(?))",
@@ -286,7 +286,7 @@ def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
 
 
 def stored_at(db: Database) -> dict[str, datetime]:
-    """Return the time at which each attention map was stored, as a dictionary by map ID."""
+    """Return when each attention map was stored, as a dictionary by map ID."""
     return dict(db.rows("SELECT map_id, stored FROM attention_map"))
 
 
@@ -296,8 +296,8 @@ def map_facts(db: Database) -> "pd.DataFrame":
 
 
 def map_kinds(db: Database) -> "pd.DataFrame":
-    """Return a data frame that counts the stored attention maps. There is one count for each combination of checkpoint,
-    task, layer, and causal or non-causal attention."""
+    """Return a data frame with the number of stored attention maps for each combination of checkpoint, task, layer and
+    kind (causal or non-causal)."""
     return db.read("SELECT checkpoint, task, layer, causal, count(*) AS maps FROM attention_map GROUP BY ALL")
 
 
@@ -423,7 +423,7 @@ def labels(
 
 
 def annotators(db: Database, class_set: str | None = None) -> list[str]:
-    """Return the names of all annotators who labelled maps in a class set; None includes all class sets."""
+    """Return the names of all annotators who labelled maps in a class set or, if it is None, in any class set."""
     cursor = db.rows(
         "SELECT DISTINCT annotator FROM label_event WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ALL",
         {"class_set": class_set},
@@ -450,8 +450,8 @@ def class_counts(db: Database, class_set: str) -> dict[str, int]:
 
 
 def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -> dict[str, str | None]:
-    """Return the classes that an annotator gave in one labelling pass, as a dictionary by map ID. The class of a
-    skipped map is None."""
+    """Return the class that an annotator assigned to each map in one labelling pass, as a dictionary by map ID. The
+    class of a skipped map is None."""
     pairs = db.rows(
         "SELECT map_id, CASE WHEN kind = 'label' THEN class END FROM standing "
         "WHERE class_set = ? AND annotator = ? AND pass = ?",
@@ -498,7 +498,7 @@ def pace(db: Database, class_set: str) -> "pd.DataFrame":
 
 
 def all_events(db: Database, class_set: str | None = None) -> list[Row]:
-    """Return all stored label events in a class set, oldest first; None includes all class sets."""
+    """Return all stored label events in a class set or, if it is None, in all class sets, oldest first."""
     return db.records(
         f"SELECT {quoted(*EVENT.names)} FROM label_event "  # noqa: S608 - our columns
         "WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal",
@@ -511,7 +511,7 @@ def all_events(db: Database, class_set: str | None = None) -> list[Row]:
 
 @dataclass(frozen=True)
 class ClassChange:
-    """A change of a pattern class in a class set. `kind` is "add", "rename", "merge" or "delete" for a class, or "set"
+    """A change to a pattern class in a class set. `kind` is "add", "rename", "merge" or "delete" for a class, or "set"
     for the description of the class set."""
 
     kind: str
@@ -526,7 +526,7 @@ class ClassChange:
 def change_class(
     db: Database, class_set: str, change: ClassChange, *, annotator: str, taken: Collection[str] = ()
 ) -> None:
-    """Store a change of a pattern class. Labels that annotators gave before the change are not modified.
+    """Store a change to a pattern class. Labels that were given before the change are not modified.
 
     `taken` are the current class names. Raises InputError if a new class exists already, or the class to change does
     not.
@@ -537,7 +537,7 @@ def change_class(
 def change_classes(
     db: Database, class_set: str, changes: Sequence[ClassChange], *, annotator: str, taken: Collection[str] = ()
 ) -> None:
-    """Store several changes of pattern classes in a class set, either all or none."""
+    """Store several changes to pattern classes in a class set, either all of them or none."""
     db.person.must("admin", "change classes")
     for change in changes:
         kind, name, into, eye = change.kind, change.name, change.into, change.eye
@@ -570,7 +570,7 @@ def change_classes(
 
 
 def class_events(db: Database) -> list[Row]:
-    """Return the stored changes of pattern classes in all class sets, oldest first."""
+    """Return the stored changes to pattern classes in all class sets, oldest first."""
     return db.records(
         'SELECT class_set, kind, class, into_class AS "into", title, eye, colour, key FROM class_event ORDER BY ordinal'
     )
@@ -606,7 +606,7 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
 
 
 def of_classes(db: Database, class_set: str, classes: Sequence[str]) -> list[str]:
-    """Return the event IDs of all current labels with one of several classes, oldest first."""
+    """Return the event IDs of all current labels whose class is in `classes`, oldest first."""
     cursor = db.rows(
         "SELECT event FROM standing WHERE kind = 'label' AND class_set = ? AND class IN (SELECT unnest(?)) "
         "ORDER BY ordinal",

@@ -13,7 +13,7 @@ _SUBJECT = re.compile(r"[\x21-\x7e]{1,190}")  # OIDC: ASCII, compared with case
 
 
 class RightsError(AtlasError):
-    """Exception that is raised if the role of a person does not allow an action."""
+    """Raised if the role of a person does not allow an action."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Person:
             )
 
     def may(self, role: str) -> bool:
-        """Return whether this user has at least the rights of a role."""
+        """Return whether this user has the rights of a role, or more rights."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def must(self, role: str, doing: str) -> None:
@@ -64,8 +64,8 @@ OWNER = Person()  # anyone who opens the file itself: a terminal, a worker, or t
 
 
 def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
-    """Return the annotator name of a signed-in user, based on the user's OpenID claims. The name is the e-mail address,
-    otherwise an ID. Return "" if nobody is signed in.
+    """Return the annotator name of a signed-in user, based on the user's OpenID claims. The name is the e-mail address
+    or, if there is none, an ID. Return "" if nobody is signed in.
 
     Unverified addresses do not count. Only ASCII letters are compared without case, and a `sub` can never look like an
     address. `by_subject` is False with several providers, because each has its own subjects.
@@ -83,7 +83,7 @@ def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
 
 
 def role_of(name: str, roles: Mapping[str, object]) -> str:
-    """Return the highest role that settings assign to a user name. Without such a role, return the default or "none".
+    """Return the highest role that settings assign to a user name or, if there is none, the default role or "none".
 
     Addresses (from `name_of`) are compared without case, `sub:` names exactly. `roles` has lists of names by role, and
     "default". Raises RightsError if it has another form, so that a mistake never grants rights.
@@ -104,7 +104,7 @@ def role_of(name: str, roles: Mapping[str, object]) -> str:
 
 
 def person_name(name: str) -> str:
-    """Normalise an annotator name. An e-mail address is converted to lower case without outer spaces; other names are
-    not changed."""
+    """Normalise an annotator name. E-mail addresses are stripped of outer spaces and converted to lower case; other
+    names are not changed."""
     stripped = name.strip()
     return stripped.lower() if _ADDRESS.fullmatch(stripped) else name

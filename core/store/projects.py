@@ -21,7 +21,7 @@ from .rows import Row, among, insert, now, to_json
 
 @dataclass(frozen=True)
 class ProjectCounts:
-    """The progress of a labelling project: numbers of maps, of people, and of labels that count towards the target."""
+    """The progress of a labelling project: the numbers of maps, people, and labels that count towards the target."""
 
     maps: int
     counted: int
@@ -117,7 +117,7 @@ class Project:
 @dataclass(frozen=True)
 class ProjectMap:
     """An attention map in a labelling project. `kind` is "label", "gold" (to test annotators) or "exemplar", and
-    `given` is the known class of a gold map or exemplar."""
+    `given` is the known class of a gold map or an exemplar."""
 
     map_id: str
     kind: str
@@ -252,7 +252,7 @@ def change_project(db: Database, project: str, kind: str, *, annotator: str) -> 
 
 
 def judge_person(db: Database, project: str, person: str, *, admitted: bool, annotator: str) -> None:
-    """Admit an annotator to a labelling project, or exclude the annotator from it."""
+    """Admit an annotator to a labelling project, or exclude the annotator from the project."""
     db.person.must("admin", "pause people")
     one_project(db, project)
     with db.write() as cursor:
@@ -292,8 +292,7 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """The labelling project to which a label event belongs, and whether the label counts towards the target of the
-    project."""
+    """The labelling project of a label event, and whether the label counts towards the target of the project."""
 
     event: str
     project: str
@@ -313,7 +312,7 @@ def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
 
 
 def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
-    """Store which labelling project each label event belongs to. Earlier records of the same event are replaced."""
+    """Store the labelling project of each label event. Earlier records of the same event are replaced."""
     for answer in answers:
         cursor.execute(
             "INSERT INTO project_label (event, project, purpose, counted) VALUES (?, ?, ?, ?)",
@@ -322,7 +321,7 @@ def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
 
 
 def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
-    """Return the labelling project of each label event, by event ID. Events outside of projects are omitted."""
+    """Return the labelling project of each label event, by event ID. Events that belong to no project are left out."""
     if not events:
         return {}
     these, values = among("event", list(events))
@@ -334,8 +333,8 @@ def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
 
 
 def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int) -> str | None:
-    """Return the purpose for which an attention map is assigned to an annotator in a project, such as "gold"; None if
-    it is not assigned."""
+    """Return the purpose, such as "gold", for which a project assigned an attention map to an annotator; None if the
+    map is not assigned."""
     rows = cursor.execute(
         "SELECT purpose FROM claim WHERE project = ? AND map_id = ? AND annotator = ? AND pass = ? LIMIT 1",
         [project, map_id, annotator, passing],
@@ -348,7 +347,8 @@ def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int
 
 @dataclass(frozen=True)
 class Marks:
-    """The positions up to which a reader has read each project table. Later, the reader reads only newer rows."""
+    """The positions of the newest rows that a reader has read in each project table. The next read starts after
+    them."""
 
     ordinal: int = 0
     label: int = 0
@@ -357,8 +357,8 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """Return the positions of the newest rows in the project tables. `since` contains the positions up to which a
-    reader has already read."""
+    """Return the positions of the newest rows in the project tables. `since` contains the positions of the newest rows
+    that a reader has read."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
@@ -372,7 +372,7 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
     """Return the positions of the newest rows in the project tables after a transaction that added only assignments and
-    labels. `since` are the positions before the transaction."""
+    labels. `since` contains the positions before the transaction."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
@@ -384,7 +384,7 @@ def marks_after_own(cursor: Any, since: Marks) -> Marks:
 
 
 def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None = None) -> list[tuple[Any, ...]]:
-    """Return assignments of attention maps that were added to a project since the positions `since`, oldest first.
+    """Return the assignments of attention maps that were added to a project after the positions `since`, oldest first.
 
     `lapse` is the number of seconds until a reservation expires. If given, reservations are omitted that expired before
     the newest entry of the project and whose holder has labelled or skipped the map.
@@ -413,14 +413,14 @@ def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None
 
 
 def handed(cursor: Any, project: str) -> dict[str, int]:
-    """Return the number of attention maps that a project has assigned to each annotator."""
+    """Return how many attention maps a project has assigned to each annotator."""
     return dict(
         cursor.execute("SELECT annotator, count(*) FROM claim WHERE project = ? GROUP BY ALL", [project]).fetchall()
     )
 
 
 def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[Any, ...]]:
-    """Return labels and skips that were added to a project since the event positions `since`, oldest first.
+    """Return the labels and skips that were added to a project after the event positions `since`, oldest first.
 
     `last` is the last label event that counts (None: all).
     """
@@ -436,7 +436,7 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """List the labels of a project that were undone since the event positions `since`, oldest first. Each pair contains
+    """List the labels of a project that were undone after the event positions `since`, oldest first. Each pair contains
     the position of the undo event and the ID of the undone event."""
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
@@ -450,7 +450,7 @@ def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = 
 
 
 def changed_since(cursor: Any, project: str, since: Marks) -> bool:
-    """Return whether a labelling project was reordered, opened, closed or archived after the positions in `since`."""
+    """Return whether a labelling project was reordered, opened, closed or archived after the positions `since`."""
     rows = cursor.execute(
         "SELECT count(*) FROM project_event WHERE project = ? AND ordinal > ? "
         "AND kind IN ('order', 'open', 'close', 'archive')",
@@ -460,8 +460,8 @@ def changed_since(cursor: Any, project: str, since: Marks) -> bool:
 
 
 def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int, str, bool]]:
-    """Return the events after the log position `since` that admitted an annotator to a project or excluded an
-    annotator. Each event is (position, person, admitted). The oldest event is first."""
+    """Return the events after the log position `since` that admitted or excluded annotators, as (position, person,
+    admitted), oldest first."""
     return cursor.execute(
         """SELECT ordinal, person, kind = 'admit' FROM project_event
            WHERE project = ? AND ordinal > ? AND kind IN ('admit', 'exclude') ORDER BY ordinal""",
@@ -480,14 +480,14 @@ def frozen_at(cursor: Any, project: str) -> int | None:
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """Return the position of the last label event that a closed or archived project includes, or None for an active
-    project. This is `frozen_at` with a new cursor."""
+    """Return the position of the last label event that a closed or archived project includes; None for an active
+    project. Calls `frozen_at` with a new cursor."""
     return frozen_at(db.cursor(), project)
 
 
 def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
-    """Return the IDs of all open or paused projects that use the given class set and include the given attention map
-    among the maps to label."""
+    """Return the IDs of the open or paused projects that use the given class set and in which the given map is to be
+    labelled."""
     rows = cursor.execute(
         f"""WITH {FROZEN} SELECT project FROM project_map JOIN project USING (project)
             WHERE map_id = ? AND kind = 'label' AND class_set = ? AND project NOT IN (SELECT project FROM frozen)
@@ -524,8 +524,8 @@ def history(db: Database, project: str) -> pd.DataFrame:
 
 
 def project_labels(db: Database, project: str, *, purpose: str | None = "label") -> pd.DataFrame:
-    """Return a data frame of the current labels and skips in a labelling project, oldest first, with the metadata of
-    the attention maps.
+    """Return a data frame of the current labels and skips in a labelling project, with metadata of the attention maps,
+    oldest first.
 
     For a closed or archived project, they are those at the time of closing. `counted` is False for extra annotations.
     `purpose` is label, gold, repeat or training (None: all).
@@ -540,8 +540,8 @@ def project_labels(db: Database, project: str, *, purpose: str | None = "label")
 
 
 def label_times(db: Database, project: str) -> pd.DataFrame:
-    """Return a data frame of all labels in a project that have not been undone, oldest first, with the seconds that
-    each label took."""
+    """Return a data frame of all labels in a project that have not been undone, with the seconds spent on each label,
+    oldest first."""
     found = db.arrow(
         f"""{ANSWERS} SELECT map_id, annotator, class, counted, stored, way, seconds FROM standing_answers
             WHERE project = ? AND purpose = 'label' AND kind = 'label' ORDER BY ordinal""",  # noqa: S608 - ours

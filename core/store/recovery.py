@@ -33,7 +33,7 @@ _HEADERS = (4096, 8192)  # positions of the two headers of a database file; the 
 
 @dataclass(frozen=True)
 class LogContent:
-    """How much of a database's write-ahead log can be read.
+    """Describes how much of the write-ahead log of a database can be read.
 
     Attributes:
         size: bytes.
@@ -87,7 +87,7 @@ def _block_of(content: bytes) -> int:
 
 
 def root_block(path: Path) -> int | None:
-    """Return the root block number of a DuckDB file. It is read from the newer of the two file headers. Return None if
+    """Return the number of the root block of a DuckDB file, read from the newer of the two file headers. Return None if
     the file is too short."""
     with path.open("rb") as stream:
         data = stream.read(_HEADERS[-1] + 24)
@@ -119,7 +119,7 @@ _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 
 class LockedError(StoreError):
-    """Exception that is raised if another process (`holder`) has the database file open."""
+    """Raised if another process (`holder`) has the database file open."""
 
     def __init__(self, message: str, holder: str):
         super().__init__(message)
@@ -258,8 +258,8 @@ class LogCopy:
             self.copy.unlink(missing_ok=True)
 
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
-        """Return a warning, and keep the copy of the database log, if DuckDB could read only a part of the log.
-        Otherwise, return None.
+        """If DuckDB could read only a part of the log, keep the copy of the log and return a warning. Otherwise, return
+        None.
 
         Raises StoreError if nothing was read of a log with content; `connection` is then closed.
         """
@@ -318,7 +318,7 @@ def _named_by_content(log: Path, folder: Path) -> Path:
 
 
 def copied(source: Path, copy: Path) -> Path:
-    """Copy a file to a path, create missing folders, and return the path. Raises OSError if the file cannot be
+    """Copy a file to a path, and return the path. Missing folders are created. Raises OSError if the file cannot be
     copied."""
     try:
         copy.parent.mkdir(exist_ok=True)

@@ -19,7 +19,7 @@ def now() -> datetime:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON types, for example NumPy scalars to numbers, arrays to lists, and paths to text.
+    """Convert a value to JSON-serialisable types, such as NumPy scalars to numbers, arrays to lists and paths to text.
 
     Non-finite numbers become None. Finite floats are preserved exactly.
     """
@@ -43,7 +43,7 @@ def to_json(value: Any) -> str:
 
 
 def from_json(text: str | None) -> Any:
-    """Parse JSON text from the database. None is returned for None."""
+    """Parse JSON text from the database. Return None for None."""
     return None if text is None else json.loads(text)
 
 
@@ -65,7 +65,7 @@ def marks(count: int) -> str:
 
 
 def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Return an SQL condition that a column has one of several values, and the parameters of the condition.
+    """Return an SQL condition that the value of a column is in a list, and the parameters of the condition.
 
     Up to FEW values are written out, which DuckDB plans in half the time.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def atlas_rows(
     db: Database, *, checkpoint: str, weights: str | None, task: str | None = None, imported: bool = False
 ) -> "pd.DataFrame":
-    """Return a data frame with the newest value of each score, for each attention head of a checkpoint and each task.
+    """Return a data frame with the newest value of every score for each attention head of a checkpoint and each task.
 
     Args:
         weights: hash of the checkpoint's current weights; None if they are not available, which selects the weights of
@@ -48,8 +48,8 @@ def atlas_rows(
 
 
 def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
-    """Count the head scores stored under a checkpoint name that were computed with model weights other than `weights`
-    (a hash), or with unknown weights. Return 0 if `weights` is None."""
+    """Count the head scores with a checkpoint name that were computed with weights other than `weights` (a hash), or
+    with unknown weights. Return 0 if `weights` is None."""
     rows = db.read(
         """SELECT count(*) AS scores FROM atlas
            WHERE checkpoint = $checkpoint AND $weights IS NOT NULL AND weights_hash IS DISTINCT FROM $weights""",
@@ -72,7 +72,7 @@ RUN_TABLES = ("run", "study_row", "head_score", "part_score")
 
 @dataclass(frozen=True)
 class Removed:
-    """Rows that were deleted from the database and that can be restored."""
+    """Deleted database rows that can be restored."""
 
     title: str
     tables: dict[str, pa.Table] = field(default_factory=dict)
@@ -210,8 +210,8 @@ def any_rows(db: Database) -> bool:
 
 
 def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
-    """Return a data frame of the runs of a study, or of all studies if `study` is None. Your own runs come first, then
-    bundled runs, then imported runs."""
+    """Return a data frame of the runs of one study; None includes all studies. Your own runs come first, then bundled
+    runs, then imported runs."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     own_runs = runs(db, study)
@@ -261,15 +261,15 @@ def row_texts(db: Database, run: str) -> list[str]:
 
 
 def holder(db: Database, run: str) -> str:
-    """Return a cache key for the rows of a run. If the database stores the run, the key is the ID of the database.
-    Otherwise, the key changes whenever the bundled results change."""
+    """Return a cache key for the rows of a run. For a run in the database, it is the database ID. For a bundled run, it
+    changes whenever the bundled results change."""
     own = db.rows("SELECT 1 FROM run WHERE run = ?", [run])
     return db.id if own else shipped_record.version()
 
 
 def latest_run(db: Database, study: str, **where: str | None) -> str | None:
-    """Return the ID of the newest run of a study that has the values in `where`, such as checkpoint="gpt2". Imported
-    runs are ignored. Return None if there is no such run."""
+    """Return the ID of the newest run of a study whose columns have the values in `where`, such as checkpoint="gpt2".
+    Imported runs are ignored. Return None if there is no such run."""
     listed = runs(db, study)
     listed = listed[listed["imported"].isna()]
     for name, value in where.items():
@@ -286,7 +286,7 @@ def head_scores(
     study: str | None = None,
     run: str | None = None,
 ) -> "pd.DataFrame":
-    """Return a data frame of stored head scores that match all arguments (None matches everything), newest run first.
+    """Return a data frame of stored head scores that match all arguments, newest run first. None matches everything.
 
     Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q part (encoder,
     decoder or cross for an encoder-decoder, otherwise None).

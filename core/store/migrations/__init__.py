@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS migration (
 
 @dataclass(frozen=True)
 class Migration:
-    """A migration of the database schema, with its number, name and SQL statements."""
+    """A migration of the database schema, with a number, a name and SQL statements."""
 
     number: int
     name: str
@@ -49,7 +49,7 @@ def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:
 
 
 def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration]:
-    """Return the schema migrations that still have to be applied to a database. Raises StoreError if a newer program
+    """Return the schema migrations that have not been applied to a database yet. Raises StoreError if a newer program
     version wrote the database."""
     steps, done = known(), applied(connection)
     unknown = done - {step.number for step in steps}
