@@ -58,7 +58,7 @@ def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alph
 
 
 def alpha_of_people(labels: pd.DataFrame) -> Alpha:
-    """Return Krippendorff's alpha for the annotators. Only first-pass labels are used, not adjudications, and the CI
+    """Return Krippendorff's alpha between annotators. Only first-pass labels are used, not adjudications. The CI
     resamples inputs.
 
     All pages show this value for the same labels.
@@ -67,8 +67,7 @@ def alpha_of_people(labels: pd.DataFrame) -> Alpha:
 
 
 def alpha_of_counts(counts: np.ndarray) -> float:
-    """Return Krippendorff's nominal alpha, computed from a table [map, class] that counts the labels of each class for
-    each attention map; NaN if alpha is undefined.
+    """Return Krippendorff's nominal alpha from a table [map, class] of label counts; NaN if alpha is undefined.
 
     Maps with fewer than two labels do not count.
     """
@@ -119,7 +118,7 @@ PASS_WORD = ", pass "
 
 
 def rater(annotator: str, passing: int) -> str:
-    """Return the name of a rater. A rater is one annotator in one labelling pass."""
+    """Return the name of a rater, which is one annotator in one labelling pass."""
     return annotator if passing == 1 else f"{annotator}{PASS_WORD}{passing}"
 
 
@@ -157,7 +156,7 @@ def opinions(labels: pd.DataFrame, raters: Sequence[str] | None = None) -> pd.Da
 
 
 def raters_of(labels: pd.DataFrame) -> list[str]:
-    """Return the names of all raters. The two annotators who have the most labelled maps in common come first."""
+    """Return the names of all raters. The two annotators with the most maps that both labelled come first."""
     given = _given(labels)
     labelled = (given.codes >= 0).astype(np.float32)
     common, raters = (labelled.T @ labelled).astype(int), given.raters
@@ -180,13 +179,12 @@ def others(raters: Sequence[str], first: str) -> list[str]:
 
 
 def inputs_of(labels: pd.DataFrame) -> pd.Series:
-    """Return, for each label, the ID of the input from which the labelled attention map was computed: its task, split
-    and row."""
+    """Return for each label the ID of the input (task, split and row) whose attention map was labelled."""
     return labels["task"] + "/" + labels["split"].fillna("") + "/" + labels["row_id"].astype(str)
 
 
 def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
-    """Return one label per attention map: the newest adjudication, or otherwise the majority of first-pass labels.
+    """Return one label per attention map: the newest adjudication, otherwise the majority of first-pass labels.
 
     Tied maps are omitted, or have the first tied class by name if `with_ties`. The chosen label is one given in random
     order without a suggestion, if there is one.
@@ -205,13 +203,13 @@ def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
 
 
 def tied(labels: pd.DataFrame) -> list[str]:
-    """Return the IDs of attention maps for which several classes have the most votes. `consensus` chooses no class for
-    these maps."""
+    """Return the IDs of attention maps for which two or more classes share the most votes. `consensus` chooses no class
+    for these maps."""
     return sorted(set(consensus(labels, with_ties=True)["map_id"]) - set(consensus(labels)["map_id"]))
 
 
 def by_way(labels: pd.DataFrame) -> pd.DataFrame:
-    """Compare two ways of labelling, groups of similar maps and single maps, by speed and by agreement.
+    """Compare labelling groups of similar maps with labelling single maps, by speed and by agreement.
 
     `labels` has map_id, annotator, class, way and seconds, one label per annotator and map. Columns: way, labels,
     median_seconds, per_hour (a pause of more than a minute counts as one minute), pairs, and same: the fraction of
@@ -281,7 +279,7 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """The agreement of two raters on two classes. Only attention maps to which both raters assigned one of these two
+    """The agreement of two raters on two classes. Only attention maps to which both raters assigned one of the two
     classes are counted.
 
     Attributes:
@@ -345,7 +343,7 @@ class RaterPair:
 
 
 def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
-    """Return the agreement of each pair of raters who have at least `fewest` labelled maps in common. The pair with the
+    """Return the agreement of each pair of raters with at least `fewest` maps that both labelled. The pair with the
     lowest kappa comes first."""
     given, agreements = _given(labels), []
     codes, size = np.ascontiguousarray(given.codes.T.astype(np.int64)), len(given.classes)
@@ -396,8 +394,8 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
 
 
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
-    """Return how often two raters chose each pair of classes, as a data frame with the columns `first`, `second` and
-    n."""
+    """Return how often two raters chose each combination of classes, as a data frame with the columns `first`, `second`
+    and n."""
     both = opinions(labels, [first, second])[[first, second]].dropna()
     from sklearn.metrics import confusion_matrix  # 1 s at start
 
@@ -408,8 +406,7 @@ def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str
 
 
 def disputed(labels: pd.DataFrame) -> list[str]:
-    """Return the sorted IDs of attention maps that raters labelled differently, without maps that have been
-    adjudicated."""
+    """Return the sorted IDs of attention maps that raters labelled differently, except adjudicated maps."""
     settled = set(labels.loc[labels["queue_order"] == "adjudication", "map_id"])
     given = _given(labels)
     least = np.where(given.codes < 0, len(given.classes), given.codes).min(axis=1, initial=len(given.classes))

@@ -32,8 +32,8 @@ UNLIKE: Mapping[str, _Reads] = MappingProxyType(
 
 @dataclass(frozen=True)
 class NewClassSet:
-    """A set of pattern classes that a user wants to create. `describes` is the kind of attention maps for which the
-    classes are meant: "causal", "bidirectional" or "any"."""
+    """A set of pattern classes that a user wants to create. `describes` is the kind of attention maps that the classes
+    describe: "causal", "bidirectional" or "any"."""
 
     name: str
     title: str
@@ -43,7 +43,7 @@ class NewClassSet:
 
 
 def colours(count: int) -> list[str]:
-    """Return `count` distinct colours for pattern classes, starting with the palette by Okabe and Ito."""
+    """Return `count` distinct colours for pattern classes, starting with the palette of Okabe and Ito."""
     rest = max(0, count - len(PALETTE))
     made = []
     for k in range(rest):
@@ -53,7 +53,7 @@ def colours(count: int) -> list[str]:
 
 
 def class_set_names(db: Database) -> list[str]:
-    """Return the names of all class sets: first bundled class sets, then custom class sets in order of creation."""
+    """Return the names of all class sets: first the bundled class sets, then custom class sets in order of creation."""
     return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
 
 
@@ -96,7 +96,7 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
 
 
 def check_classes(classes: Sequence[PatternClass]) -> None:
-    """Raise InputError if pattern classes cannot form a class set, for example because two classes are too similar."""
+    """Raise InputError if pattern classes cannot form a class set, for example because two of them are too similar."""
     if not FEWEST <= len(classes) <= MOST:
         raise InputError(
             f"A class set must have {FEWEST} to {MOST} mutually exclusive classes; got {len(classes)}. "
@@ -123,7 +123,7 @@ def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
 
 
 def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: str) -> None:
-    """Add a pattern class to a class set. Raises InputError if the class set is full or has a similar class."""
+    """Add a class to a class set. Raises InputError if the class set is full or already has a similar class."""
     db.person.must("admin", "change classes")
     with db.write():  # so that only one of two simultaneous additions succeeds
         classes = known_class_set(db, classes.name)
@@ -143,7 +143,7 @@ def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: 
 
 
 def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **told: str) -> None:
-    """Change the title, description, colour or key of a pattern class. Fields with an empty value are not changed.
+    """Change the title, description, colour or key of a pattern class. A field whose new value is empty is not changed.
 
     Raises InputError if the class would be too similar to another.
     """
@@ -160,13 +160,13 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
 
 
 def labels_of(db: Database, class_set: str, name: str) -> int:
-    """Count the current labels of a pattern class, including labels with an earlier name of the class."""
+    """Count the current labels with a pattern class, including labels with earlier names of the class."""
     counted = labels.class_counts(db, class_set)
     return sum(counted.get(name_then, 0) for name_then in _names_of(db, class_set, name))
 
 
 def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, into: str | None = None) -> int:
-    """Delete a pattern class from a class set. Returns the number of labels that the class had.
+    """Delete a pattern class from a class set, and return the number of labels with this class.
 
     The class `into` gets its labels; None retracts them, so that earlier labels become current again. Raises InputError
     if fewer than two classes would remain, or a project uses maps of this class as gold or exemplars; RightsError

@@ -42,7 +42,7 @@ def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed
 
 @dataclass(frozen=True)
 class MovedShare:
-    """The change in the fraction of attention maps that belong to a pattern class (after minus before), with a 95 % CI.
+    """The change (after minus before) in the fraction of attention maps that belong to a pattern class, with a 95 % CI.
 
     `low_all` and `high_all` hold jointly for all classes (Bonferroni).
     """
@@ -62,7 +62,7 @@ def moved_shares(
     *,
     seed: int = 0,
 ) -> list[MovedShare]:
-    """Return the change in the fraction of attention maps in each pattern class between two checkpoints on the same
+    """Return, for each pattern class, the change in its fraction of attention maps between two checkpoints on the same
     inputs.
 
     Each resampled input keeps both of its counts (paired). The joint interval is valid after selecting the class that
@@ -96,8 +96,8 @@ def corrected_shares(
     *,
     seed: int = 0,
 ) -> list[CorrectedShare]:
-    """Return the fraction of attention maps in each pattern class, corrected for the errors that a classifier makes on
-    held-out maps.
+    """Return the fraction of attention maps in each pattern class, corrected for the errors that the classifier makes
+    on held-out maps.
 
     With C[t, p] = P(predicted p | true t) on held-out maps, the observed shares f equal C^T s. s is the non-negative
     solution with sum 1 that minimises the chi-square (f - C^T s)^T V^-1 (f - C^T s), where V combines the errors of f
@@ -127,8 +127,8 @@ def corrected_shares(
 
 @dataclass(frozen=True)
 class ConfusionErrors:
-    """The confusion probabilities of a pattern classifier for each true class, with standard errors estimated from
-    held-out maps.
+    """The confusion probabilities of a pattern classifier for each true class, with standard errors, both estimated
+    from held-out maps.
 
     Attributes:
         chance: rows sum to 1. *Shape:* (true class, predicted class).
@@ -163,8 +163,8 @@ def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> Confusio
 
 @dataclass(frozen=True)
 class Fit:
-    """An estimate of the true class shares of attention maps by minimum chi-square. It is computed from how often each
-    class is predicted, and from the confusion probabilities of the classifier."""
+    """A minimum chi-square estimate of the true class shares of attention maps. It is computed from the frequency of
+    each predicted class and the confusion probabilities of the classifier."""
 
     observed: np.ndarray
     observed_errors: np.ndarray
@@ -173,7 +173,7 @@ class Fit:
     @classmethod
     def of(cls, counts: Int[np.ndarray, "input class"], confusions: ConfusionErrors) -> "Fit":
         """Create a fit of class shares from the number of attention maps in each predicted class, for each input.
-        Standard errors are estimated from the differences between inputs."""
+        Standard errors come from the differences between inputs."""
         total, inputs = counts.sum(), len(counts)
         observed = counts.sum(0) / total
         apart = counts - counts.sum(1, keepdims=True) * observed
@@ -191,7 +191,7 @@ class Fit:
 
     def best(self, chosen: np.ndarray | None = None, value: float = 0.0) -> tuple[np.ndarray, float]:
         """Return the class proportions that minimise the chi-square of this fit, and the minimum. If `chosen` is given,
-        the proportions of these classes are constrained to add up to `value`."""
+        the proportions of these classes must add up to `value`."""
         classes = len(self.observed)
         groups = np.ones((1, classes)) if chosen is None else np.stack([chosen, ~chosen]).astype(float)
         sums = [1.0] if chosen is None else [value, 1 - value]

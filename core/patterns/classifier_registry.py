@@ -35,7 +35,7 @@ def open_classifier(db: Database, name: str, *, class_set: str | None = None) ->
 
 
 def snapshots(db: Database) -> Path:
-    """Return the folder, next to the database, in which training labels and classifiers are saved for jobs."""
+    """Return the folder next to the database in which training labels and classifiers are saved for jobs."""
     return db.path.parent / "snapshots"
 
 
@@ -92,8 +92,8 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
 
 
 def unfamiliar(unsure: float, outside: float) -> bool:
-    """Return whether a classifier is unreliable for a checkpoint, because many of the checkpoint's attention maps have
-    uncertain predictions or differ from the training maps.
+    """Return whether a classifier is unreliable for a checkpoint because many maps of the checkpoint have uncertain
+    predictions or differ from the training maps.
 
     `unsure` is the fraction of maps with a first choice below UNSURE (5 to 8 % on held-out checkpoints), and `outside`
     the fraction outside the training distribution (1 % of training maps, by construction).
@@ -114,7 +114,7 @@ def bundled_weights(class_set: str) -> bytes:
 
 
 def keep_best_known(db: Database, class_set: str) -> str:
-    """Return the ID of the classifier to use for suggestions: the selected classifier, otherwise the newest one,
+    """Return the ID of the classifier that suggests classes: the selected classifier, otherwise the newest one,
     otherwise the bundled one.
 
     Stores the bundled one if necessary. Raises InputError if there is none.
@@ -126,7 +126,7 @@ def keep_best_known(db: Database, class_set: str) -> str:
 
 
 def can_suggest(db: Database, class_set: str) -> bool:
-    """Return whether a classifier for a class set is available and suggestions are not turned off."""
+    """Return whether suggestions are turned on for a class set and a classifier is available."""
     if classifiers.suggesting(db, class_set):
         return True
     is_described = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0

@@ -38,7 +38,7 @@ class Clustering:
 
 
 def cluster_maps(statistics: Statistics, *, seed: int = 0, smallest: int = SMALLEST) -> Clustering:
-    """Cluster attention maps by their statistics. If no cluster is found, every map is unclustered in `labels` but in
+    """Cluster attention maps by their statistics. If no cluster is found, all maps are unclustered in `labels` but in
     cluster 0 in `nearest`.
 
     Clusters do not depend on the order of the maps. Raises InputError for too few or equal maps.
@@ -62,8 +62,8 @@ def cluster_maps(statistics: Statistics, *, seed: int = 0, smallest: int = SMALL
 
 
 def components(statistics: Statistics, *, seed: int = 0) -> Float[np.ndarray, "map component"]:
-    """Return the leading principal components of standardised map statistics. The number of components is the smallest
-    that explains the fraction VARIANCE of the variance.
+    """Return the leading principal components of standardised map statistics, as many as are needed to explain the
+    fraction VARIANCE of the variance.
 
     Raises InputError for too few or equal maps.
     """

@@ -34,8 +34,8 @@ Distances = Float32[np.ndarray, "map map"]
 
 @dataclass(frozen=True)
 class Stability:
-    """The mean adjusted Rand index between clusterings of two random halves. 95 % of the values lie between `low` and
-    `high`."""
+    """The mean adjusted Rand index between clusterings of two random halves. The central 95 % of the values lie between
+    `low` and `high`."""
 
     value: float
     low: float
@@ -44,8 +44,8 @@ class Stability:
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """Clusters of attention maps and their stability: how well the clusterings of two random halves of the heads, or of
-    the inputs, agree. `baseline` is the largest mean stability in random data without clusters."""
+    """Clusters of attention maps and their stability, measured by how well clusterings of two random halves of the
+    heads, or of the inputs, agree. `baseline` is the largest mean stability in random data without clusters."""
 
     clustering: Clustering
     smallest: int
@@ -55,13 +55,13 @@ class Discovery:
 
     @property
     def clustered(self) -> float:
-        """Return the share of maps that are in a cluster."""
+        """Return the fraction of maps that belong to a cluster."""
         return float((self.clustering.labels >= 0).mean())
 
     @property
     def are_patterns(self) -> bool:
-        """Return whether the clusters are patterns: enough maps are clustered, and nearly all pairs of random halves
-        agree better than the baseline."""
+        """Return whether the clusters are patterns, that is, enough maps are clustered, and nearly all pairs of random
+        halves agree better than the baseline."""
         return min(self.heads.low, self.inputs.low) > self.baseline and self.clustered >= CLUSTERED
 
 
@@ -125,7 +125,7 @@ def _of_half(apart: Distances, half: np.ndarray, sizes: Sequence[int]) -> list[I
 
 def adjusted_rand(one: Int[np.ndarray, " map"], other: Int[np.ndarray, " map"]) -> float:
     """Return the adjusted Rand index of two clusterings, over the maps that both assign to a cluster (label at least
-    0). Return 0 if these maps are less than a fraction COMMON of all maps, or if a clustering puts them all in one
+    0). Return 0 if these maps are less than a fraction COMMON of all maps, or if either clustering puts them all in one
     cluster."""
     from sklearn.metrics import adjusted_rand_score  # 1 s of start-up
 

@@ -17,8 +17,8 @@ from jaxtyping import Bool, Float, Float64, Int
 
 
 def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
-    """Return the lower and upper bounds [2, *rest] of the 95 % bootstrap interval of a statistic. `drawn` has the
-    statistic of each bootstrap sample. The interval is corrected for a small number of resampled groups.
+    """Return the bounds [2, *rest] of the 95 % bootstrap interval of a statistic. `drawn` has the value of the
+    statistic in each bootstrap sample. The interval is corrected for a small number of resampled groups.
 
     Percentiles are expanded for few groups (Hesterberg 2015), to 1.6 % for 20 groups; for one group, the interval is
     the range.
@@ -59,8 +59,8 @@ class Scores:
 
 
 def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
-    """Return which classes are included in macro F1: classes with at least FEWEST_MAPS maps. If fewer than two classes
-    have so many maps, all classes that occur are included."""
+    """Return which classes are included in macro F1, namely classes with at least FEWEST_MAPS maps. If fewer than two
+    classes have so many maps, all classes that occur are included."""
     support = confusion.sum(1)
     often = support >= FEWEST_MAPS
     return often if often.sum() > 1 else support > 0
@@ -100,8 +100,8 @@ def by_identity(
     labels: Sequence[str], heads: Sequence[tuple[str, int, int]], identities: Sequence[tuple[str, int, int]]
 ) -> list[str]:
     """Predict the class of each held-out map without looking at the map. The prediction is the most frequent class
-    among the training maps of its head, otherwise of its layer, otherwise among all training maps. Ties go to the class
-    labelled first."""
+    among the training maps of its head, otherwise of its layer, otherwise among all training maps. If there is a tie,
+    the class that was labelled first is predicted."""
     counts: dict[tuple[str | int, ...], Counter[str]] = defaultdict(Counter)
     for label, (checkpoint, layer, head) in zip(labels, heads, strict=True):
         for key in ((checkpoint, layer, head), (checkpoint, layer), ()):
@@ -204,8 +204,7 @@ def calibration(
 
 
 def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndarray, " map"]) -> float:
-    """Return the expected calibration error, given the confidence of each prediction and whether the prediction is
-    correct."""
+    """Return the expected calibration error, computed from the confidence and the correctness of each prediction."""
     bins = [part for part in np.array_split(np.argsort(confidence, kind="stable"), BINS) if len(part)]
     error = sum(len(part) * abs(float(confidence[part].mean() - right[part].mean())) for part in bins)
     return error / max(len(right), 1)
@@ -234,8 +233,8 @@ def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -
 def calibration_figures(
     probabilities: Float[np.ndarray, "map class"], truth: Numbers, heads: Sequence[str]
 ) -> dict[str, float]:
-    """Return the expected calibration error (`ece`), its 95 % CI over heads (`ece_low`, `ece_high`) and `sure_errors`,
-    the fraction of confident errors."""
+    """Return the expected calibration error (`ece`), its 95 % CI over heads (`ece_low`, `ece_high`), and the fraction
+    of confident errors (`sure_errors`)."""
     low, high = calibration_interval(probabilities, truth, heads)
     return {
         "ece": calibration(probabilities, truth)[1],

@@ -38,8 +38,8 @@ Random = np.random.Generator
 def planted(
     maps: Sequence[Map], labels: Sequence[str], classes: Sequence[str], *, enough: int = ENOUGH, seed: int = 0
 ) -> tuple[list[Map], list[str]]:
-    """Create synthetic attention maps of rare pattern classes from the given maps. Returns these maps and the class of
-    each one.
+    """Create synthetic attention maps of rare pattern classes by modifying the given maps. Returns the new maps and
+    their classes.
 
     Vertical+Diagonal combines a column map and a line; Block restricts any map to squares. `enough` is the number of
     maps of a class, labelled and synthetic. Empty for other class sets, or if the labelled maps lack the parts.
@@ -187,8 +187,8 @@ def has_boosted(arrays: Arrays) -> bool:
 def boosted_probabilities(
     arrays: Arrays, measured: Float[np.ndarray, "map statistic"]
 ) -> Float64[np.ndarray, "map class"]:
-    """Return the class probabilities of attention maps, predicted by fitted boosted trees that are given as arrays. The
-    probability is 0 for classes without training examples."""
+    """Return the class probabilities of attention maps, predicted by boosted trees whose parameters are given as
+    arrays. The probability is 0 for classes without training examples."""
     trees = {name: arrays[PREFIX + name] for name in ("feature", "threshold", "left", "right", "value", "root", "of")}
     leaves = _leaves(trees, measured.astype(np.float32))
     logits = np.tile(arrays[PREFIX + "base"].astype(np.float64), (len(measured), 1))
@@ -220,8 +220,8 @@ STRENGTH, STEPS, TOLERANCE = 0.1, 200, 1e-3  # of the logistic regression
 
 def fit_regressions(measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, real: int) -> Arrays:
     """Fit a kernel ridge regression and a logistic regression that predict class probabilities [map, class] from map
-    statistics, and return their parameters as arrays. The means and deviations for standardising the statistics are
-    those of the first `real` maps."""
+    statistics, and return their parameters as arrays. The statistics are standardised with the means and deviations of
+    the first `real` maps."""
     spread = {"centre": measured[:real].mean(0), "deviation": measured[:real].std(0) + 1e-3}
     arrays = {KERNEL + name: values for name, values in spread.items()}
     scaled = _places(measured, arrays)
@@ -256,8 +256,8 @@ def _kernel(places: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def kernel_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
-    """Return the class probabilities of attention maps, predicted by a fitted kernel ridge regression that is given as
-    arrays. The probability is 0 for classes without training examples."""
+    """Return the class probabilities of attention maps, predicted by a kernel ridge regression whose parameters are
+    given as arrays. The probability is 0 for classes without training examples."""
     mean = arrays[KERNEL + "mean"]
     found = mean + _kernel(_places(measured, arrays), arrays[KERNEL + "places"]) @ arrays[KERNEL + "weights"]
     found = np.where(mean > 0, np.maximum(found, LEAST), 0)
@@ -265,8 +265,8 @@ def kernel_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
 
 
 def linear_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
-    """Return the class probabilities of attention maps, predicted by a fitted logistic regression that is given as
-    arrays. The probability is 0 for classes without training examples."""
+    """Return the class probabilities of attention maps, predicted by a logistic regression whose parameters are given
+    as arrays. The probability is 0 for classes without training examples."""
     logits = _places(measured, arrays) @ arrays[LINEAR + "weights"].T + arrays[LINEAR + "bias"]
     found = np.zeros((len(measured), len(arrays[KERNEL + "mean"])))
     found[:, arrays[LINEAR + "classes"]] = softmax(logits, axis=1)
@@ -311,8 +311,8 @@ class Parts:
     soft: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
-        """Return the training examples of selected attention maps, given the indices `places` of the maps. In the
-        result, these maps are numbered from 0."""
+        """Return the training examples of the attention maps with the indices `places`. In the result, these maps are
+        numbered from 0."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0
@@ -515,8 +515,8 @@ class _HeldOut:
     truth: Probabilities
 
     def of(self, both: bool) -> Probabilities:
-        """Return the class probabilities from the random forest alone or, if `both` is True and there are further
-        models, from all models together."""
+        """Return the class probabilities from the random forest alone or, if `both` is True and other models exist,
+        from all models together."""
         return self.of_all if both and self.of_all is not None else self.of_forest
 
 
@@ -571,8 +571,8 @@ def _temperature(held_out: Sequence[_HeldOut], *, both: bool) -> tuple[float, fl
 def forest_probabilities(
     forest: Arrays, maps: Sequence[Map], measured: Statistics | None = None
 ) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
-    """Return the calibrated class probabilities of each attention map, and whether the map is an outlier (outside the
-    training distribution)."""
+    """Return the calibrated class probabilities of each attention map, and whether the map is outside the training
+    distribution (an outlier)."""
     if measured is None:  # only the regressions use the statistics of sentences
         measured = statistics(maps) if KERNEL + "centre" in forest else shapes(maps)
     outside = _distances(forest, measured) > float(forest["farthest"])

@@ -21,8 +21,7 @@ def training_size(lengths: Sequence[int]) -> int:
 
 
 def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map size size"], int]:
-    """Pad or crop attention maps of different sizes to one size. Returns them as one array, and the number of cropped
-    maps.
+    """Pad or crop attention maps to one size. Returns the maps as one array, and the number of cropped maps.
 
     A shorter map is centred, with an odd row below and to the right. A longer map is cropped to its top-left corner.
     """

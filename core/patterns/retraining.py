@@ -40,8 +40,8 @@ class Answers:
 
 @dataclass(frozen=True)
 class RetrainingChange:
-    """An evaluation score of the previous and of the retrained classifier, and the change with a CI. The bounds of the
-    CI are None if there are too few inputs.
+    """The value of an evaluation score for the previous and the retrained classifier, and the change with a CI. The
+    bounds of the CI are None if there are too few inputs.
 
     `on` is what was held out (checkpoints, heads, inputs), or new maps.
     """
@@ -70,7 +70,7 @@ class LabelledMaps:
 def differences(
     on: str, judged: LabelledMaps, before: Answers, after: Answers, *, seed: int = 0
 ) -> list[RetrainingChange]:
-    """Return the evaluation scores of two classifiers on the same labelled maps, and the change in each score.
+    """Return the evaluation scores of two classifiers on the same labelled maps, and the difference in each score.
 
     Scores are accuracy, macro F1, F1 of each frequent class and, if probabilities are stored, the calibration error and
     the fraction of confident errors. `on` is what was held out.

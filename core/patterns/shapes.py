@@ -263,8 +263,8 @@ def _marks(line: np.ndarray) -> Columns:
 
 
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
-    """Split each map into two diagonal blocks, and return the attention inside the blocks minus its chance level. The
-    boundary between the blocks is where this difference is largest.
+    """Return the attention inside two diagonal blocks of each map, minus its chance level. The blocks are chosen to
+    maximise this difference.
 
     0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
     """
@@ -286,13 +286,13 @@ def _gains(weights: Stack) -> Float64[np.ndarray, "map cut"]:
 
 
 def statistics(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return the statistics computed by `shapes`, followed by those in SENTENCE_NAMES."""
+    """Return the statistics that `shapes` computes, followed by the statistics named in SENTENCE_NAMES."""
     return np.concatenate([shapes(maps), sentence_shapes(maps)], axis=1)
 
 
 def sentence_shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return row statistics of the two sentences in each map, in the order of SENTENCE_NAMES. For every statistic, the
-    smaller of the two values comes first; all smaller values precede all larger values.
+    """Return row statistics of the two sentences in each map, in the order of SENTENCE_NAMES. The smaller of the two
+    values of every statistic comes in the first half, and the larger value in the second half.
 
     The border between the sentences is estimated from the map by the split of `two_blocks`. A map that is too short
     for two blocks is one sentence.

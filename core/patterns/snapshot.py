@@ -61,7 +61,7 @@ class Snapshot:
 
     @property
     def events(self) -> list[list[Any]]:
-        """Return [map_id, class, event] for each map. `event` is the label event that assigned the class to the map."""
+        """Return [map_id, class, event] for each map. `event` is the ID of the label event that assigned the class."""
         return [
             list(facts) for facts in zip(*(self.column(name) for name in ("map_id", "class", "event")), strict=True)
         ]
@@ -96,8 +96,8 @@ def known_class_set(db: Database, name: str) -> ClassSet:
 
 
 def current_labels(db: Database, name: str, *, map_id: str | None = None, last: int | None = None) -> pd.DataFrame:
-    """Return a data frame of all current labels in a class set, with the current names of their classes. Labels with
-    unknown classes are left out.
+    """Return a data frame of all current labels in a class set, with the current names of their classes. Labels with an
+    unknown class are left out.
 
     `map_id` selects one map, and `last` is the ordinal of the last event that counts.
     """
@@ -106,7 +106,7 @@ def current_labels(db: Database, name: str, *, map_id: str | None = None, last: 
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
-    """Return the number of current labels for each class name that never belonged to the class set. Analyses ignore
+    """Count the current labels whose class name never belonged to the class set, for each such name. Analyses ignore
     these labels."""
     names = present_names(db, name)
     if all(names.get(name_given) is not None for name_given in labels.classes_given(db, name)):
@@ -199,8 +199,8 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
 
 
 def with_bundled(own: Snapshot) -> Snapshot:
-    """Add the bundled labelled maps of the same class set to training data. With these maps, a user needs to label only
-    a few maps.
+    """Add the bundled labelled maps of the same class set to training data, so that a user needs to label only a few
+    maps.
 
     The field `own` marks the user's maps, which have the weight OWN_COPIES in training. Returned unchanged if no labels
     are bundled for the class set, or if its classes were changed.
@@ -241,8 +241,8 @@ def _part(given: pd.DataFrame) -> bool:
 
 
 def from_file(file: Path, name: str) -> Snapshot:
-    """Read training data from a label file that contains attention weights (.jsonl, .parquet), or from a folder with
-    maps and labels."""
+    """Read training data from a label file with attention weights (.jsonl, .parquet), or from a folder with maps and
+    labels."""
     with tempfile.TemporaryDirectory() as folder:
         db = Database(Path(folder) / "labels.duckdb")
         try:
@@ -264,7 +264,7 @@ def from_file(file: Path, name: str) -> Snapshot:
 
 
 def write(labelled: Snapshot, folder: Path) -> Path:
-    """Save training data to a file and return its path. The file is named after the hash of its contents."""
+    """Save training data to a file that is named after the hash of its contents, and return its path."""
     about = json.dumps(
         {
             "class_set": labelled.class_set,

@@ -25,8 +25,8 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The pattern class that a classifier suggests for an attention map. `margin` is the largest class probability
-    minus the second-largest.
+    """The pattern class that a classifier suggests for an attention map. `margin` is the difference between the two
+    largest class probabilities.
 
     `among` is empty unless no class has a probability of UNSURE; otherwise it is the prediction set: the most probable
     classes that together have a probability of SET_PROBABILITY, most probable first.
@@ -71,7 +71,7 @@ def judged(
 def probabilities(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32"
 ) -> tuple[Float32[np.ndarray, "map class"], int]:
-    """Return the class probabilities of attention maps, and the number of maps that had to be cropped.
+    """Return the class probabilities of attention maps, and the number of maps that were cropped.
 
     `dtype` is that of a network; bfloat16 is faster on CPUs that support it and yields the same class for nearly every
     map. Raises InputError for another dtype.
@@ -118,8 +118,8 @@ def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bf
 
 
 def suggestion(classes: Sequence[str], probabilities: Float[np.ndarray, " class"]) -> Suggestion:
-    """Return a class suggestion from the class probabilities of one map. If no single class is likely, the suggestion
-    contains a set of possible classes."""
+    """Return a class suggestion based on the class probabilities of one map. If no single class is likely, the
+    suggestion is a set of possible classes."""
     order = np.argsort(-probabilities, kind="stable")
     high, names = probabilities[order], [classes[k] for k in order]
     size = int(np.searchsorted(high.cumsum(), SET_PROBABILITY)) + 1 if high[0] < UNSURE else 0

@@ -18,14 +18,14 @@ Square = Float64[np.ndarray, "query key"]
 
 
 def synthetic_maps(count: int, seed: int) -> tuple[tuple[Map, ...], Float64[np.ndarray, "map class"]]:
-    """Return random synthetic attention maps and, for each map, the probabilities of BERT's pattern classes."""
+    """Return random synthetic attention maps and, for each map, the probabilities of the pattern classes for BERT."""
     rng = np.random.default_rng(seed)
     drawn = [_drawn(rng) for _ in range(count)]
     return tuple(weights for weights, _ in drawn), np.array([class_probabilities(*one) for one in drawn])
 
 
 def class_probabilities(weights: Map, second: np.ndarray) -> Float64[np.ndarray, " class"]:
-    """Return the probability of each of BERT's pattern classes for an attention map. `second` is a mask of the tokens
+    """Return the probability of each pattern class for BERT, given an attention map. `second` is a mask of the tokens
     in the second sentence."""
     strongest = int(np.argmax((weights >= 0.15).mean(0) + weights.mean(0)))
     column = np.mean([_followed(weights, mark) for mark in COLUMN_MARKS])

@@ -379,8 +379,8 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """Return the calibration group of each training map. Maps of the same group are held out together. The group is
-        the checkpoint of the map or, if all maps are from one checkpoint, a group of heads."""
+        """Return the calibration group of each training map, so that maps of the same group are held out together. The
+        group is the checkpoint or, if there is only one checkpoint, a group of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
             return origins
@@ -390,8 +390,8 @@ class Known:
 
 @dataclass(frozen=True)
 class Course:
-    """Options for monitoring and resuming the training of a classifier. `state` is a file that stores the training
-    state after every epoch."""
+    """Options for monitoring and resuming the training of a classifier. After every epoch, the training state is saved
+    to the file `state`."""
 
     on_epoch: OnEpoch | None = None
     state: Path | None = None
@@ -436,7 +436,7 @@ def fit(
 
 
 def network_of(kind: str) -> str:
-    """Return the name of the neural network that the given kind of classifier uses, such as "paper"."""
+    """Return the name of the neural network that a kind of classifier uses, such as "paper"."""
     return "paper" if kind == "both" else kind
 
 
