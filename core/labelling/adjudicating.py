@@ -34,7 +34,7 @@ class Suspect:
 
 
 def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect]:
-    """Find attention maps with likely label errors by confident learning, in order of decreasing margin.
+    """Find attention maps with likely label errors by confident learning, sorted from large to small margin.
 
     The threshold of a class is its mean probability over the maps with that label. A map is a suspect if another class
     reaches its threshold and has a higher probability than the given class. `probabilities` are out-of-fold, of each
@@ -80,8 +80,8 @@ DOUBTS = "doubts-"  # prefix of the batches of likely label errors; browsers may
 
 
 class Doubt(NamedTuple):
-    """A class that a classifier confidently predicts although a label differs, and the person who queued the map for
-    adjudication."""
+    """A class that a classifier confidently predicts for a map with a different label, and the person who queued the
+    map for adjudication."""
 
     suggested: str
     queued_by: str
@@ -112,7 +112,7 @@ def disputes(
     map_id: str | None = None,
     without_decisions_of: str | None = None,
 ) -> list[Dispute]:
-    """Return the maps that need adjudication: those with the most different classes first, then likely label errors.
+    """Return the maps that need adjudication: first those with the most different classes, then likely label errors.
 
     `project` restricts to the labels of one project. `without_decisions_of` ignores the decisions of a person, so that
     they can decide again.
@@ -157,7 +157,7 @@ def disputes(
 
 
 def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any]]) -> None:
-    """Reject adjudications of attention maps that need no adjudication because nobody disagrees. Adjudications that are
+    """Reject adjudications of attention maps without differing labels or likely label errors. Adjudications that are
     already stored are not checked.
 
     A map of an open or paused project is adjudicated by the people of the project (everybody if no people are named)

@@ -62,7 +62,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An event: an attention map is reserved for one person. The reservation ends at the Unix time `until`."""
+    """An event that reserves an attention map for one person. The reservation ends at the Unix time `until`."""
 
     person: str
     choice: Choice
@@ -71,7 +71,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An event: a person labelled an attention map with the class `given`, or skipped the map if `given` is None."""
+    """An event in which a person labels a map with the class `given`, or skips the map if `given` is None."""
 
     event: str
     person: str
@@ -83,7 +83,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """An event: an answer of an annotator is retracted, at a Unix time in seconds."""
+    """An event that retracts an answer of an annotator, at a Unix time in seconds."""
 
     event: str
     at: float | None = None
@@ -91,7 +91,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """An event: an admin admits a person to the labelling project, or excludes the person."""
+    """An event in which an admin admits a person to the labelling project, or excludes the person."""
 
     person: str
     admitted: bool
@@ -128,7 +128,7 @@ RECENT = 200  # answers of a person that can be undone
 
 @dataclass(slots=True)
 class Slot:
-    """A map of a labelling project with its reservations and answers.
+    """A map of a labelling project, with its reservations and answers.
 
     Attributes:
         place: index in the order of assignment.
@@ -146,20 +146,20 @@ class Slot:
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float, latest: float) -> list[str]:
-        """Return the people who reserved this map and have not answered yet. Expired reservations are ignored, and so
-        are those that end after `latest`, which were made by a fast clock."""
+        """Return the people who reserved this map and have not answered yet. Reservations that have expired are
+        ignored, and so are those that end after `latest`, because a wrong clock set them."""
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]
 
     def taken(self, now: float, latest: float) -> set[str]:
-        """Return the people whose label of this map counts, and those who have reserved the map now."""
+        """Return the people whose label of this map counts, and those who have reserved the map at present."""
         return {*self.votes(), *self.live(now, latest)}
 
 
 def holds(until: float, now: float, latest: float) -> bool:
-    """Return True if a reservation is valid now. A reservation that ends after `latest` is invalid, because a wrong
-    clock must have set it."""
+    """Return True if a reservation is valid at present. A reservation that ends after `latest` is invalid, because a
+    wrong clock must have set it."""
     return now < until <= latest
 
 
@@ -199,7 +199,7 @@ CLOCKS_APART = 10.0  # seconds that a reservation may start in the future, becau
 
 
 class Board:
-    """The state of one labelling project, rebuilt from events: which maps are labelled, reserved or open.
+    """The state of one labelling project, rebuilt from events. It includes which maps are labelled, reserved or open.
 
     `maps` are in the order of assignment; `gold` and `exemplars` have the known class of each map. `present` maps
     stored class names to current names, so that merged classes compare equal; it may be replaced.
@@ -229,7 +229,7 @@ class Board:
     # ------------------------------------------------------------ applying events
 
     def apply(self, happening: Happening) -> None:
-        """Update the state of the project by one event. Events must be applied in their order."""
+        """Update the state of the project with one event. Events must be applied in order."""
         if isinstance(happening, Claimed):
             self._claimed(happening)
         elif isinstance(happening, Answered):
@@ -243,14 +243,14 @@ class Board:
                 person.gold.clear()
 
     def set_handed(self, person: str, count: int) -> None:
-        """Set the number of attention maps that a person was assigned. This is needed when the state is rebuilt from
-        events that no longer include answered reservations."""
+        """Set how many attention maps a person has been assigned. This is needed if the state is rebuilt from events
+        without answered reservations."""
         self._person(person).handed = count
 
     @contextmanager
     def counting_after(self) -> Iterator[None]:
-        """A context manager that postpones counting labels until the context ends. The state must not be queried inside
-        the context."""
+        """Return a context manager that postpones counting labels until the context ends. The state must not be queried
+        inside the context."""
         self._bulk = True
         yield
         self._bulk = False
@@ -381,7 +381,7 @@ class Board:
     # ------------------------------------------------------------ choosing maps
 
     def counts(self, person: str, map_id: str, now: float) -> bool:
-        """Return True if this person's label would now be one of the k labels that the map needs. Further labels are
+        """Return True if a label by this person would now be one of the k labels that the map needs. Further labels are
         stored as extra annotations.
 
         Free slots belong to the earliest valid reservations of people who have labelled in this project before.
@@ -404,7 +404,8 @@ class Board:
         return holds(until, now, self._latest(now))
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
-        """Return how a map was assigned to a person, with the purpose; None if it was not assigned to the person."""
+        """Return how, and for which purpose, a map was assigned to a person; None if it was not assigned to the
+        person."""
         participant = self._people.get(person)
         if participant is None:
             return None
@@ -414,7 +415,7 @@ class Board:
         return next((c for c in participant.special if c.map_id == map_id and c.passing == passing), None)
 
     def claimed(self, person: str, now: float) -> list[Choice]:
-        """Return the maps that are reserved for a person now and not answered yet, oldest reservation first."""
+        """Return the maps that are reserved for a person at present and not answered yet, oldest reservation first."""
         participant = self._people.get(person)
         if participant is None:
             return []
@@ -424,8 +425,8 @@ class Board:
         return special + [Choice(map_id) for map_id, until in participant.open.items() if self._holds(until, now)]
 
     def undoable(self, person: str, most: int) -> list[tuple[str, Choice, str | None]]:
-        """Return the latest answers that a person can still undo, as (event, assignment, class). The most recent answer
-        comes last."""
+        """Return the latest answers that a person can still undo, as (event, assignment, class), with the most recent
+        answer last."""
         participant = self._people.get(person)
         return list(participant.recent)[-most:] if participant else []
 
@@ -495,8 +496,8 @@ class Board:
     # ------------------------------------------------------------ status of annotators and of the project
 
     def right(self, known: str, given: str | None) -> bool:
-        """Return True if the class that a person gave equals the known class. Classes that were merged count as one
-        class."""
+        """Return True if the class that a person assigned equals the known class. Classes that have been merged count
+        as one class."""
         return given is not None and self.present.get(given, given) == self.present.get(known, known)
 
     def _passed(self, person: Participant) -> bool:
@@ -550,7 +551,7 @@ class Board:
 
     @property
     def needed(self) -> int:
-        """Return the number of labels that complete the project, which is k for each map."""
+        """Return the total number of labels that the project needs, which is k for each map."""
         return self.rules.k * len(self._names)
 
     @property
@@ -559,21 +560,21 @@ class Board:
         return not self._open
 
     def labels_by_map(self) -> dict[str, dict[str, str]]:
-        """Return the class that each person gave to each map. Skipped maps and surplus labels are left out."""
+        """Return the class that each person assigned to each map. Skipped maps and surplus labels are left out."""
         return {name: slot.votes() for name, slot in self._slots.items()}
 
     def histogram(self) -> tuple[int, ...]:
-        """Return how many attention maps of the project have 0, 1, ..., k of the k labels that they need."""
+        """Return how many attention maps of the project have 0, 1, ..., k labels."""
         return tuple(self._sizes)
 
     def repeats(self, person: str) -> tuple[int, int]:
-        """Return two numbers: how many attention maps a person labelled twice with the same class, and how many maps
-        the person labelled twice in total."""
+        """Return how many attention maps a person labelled twice with the same class, and how many maps the person
+        labelled twice in total."""
         participant = self._people.get(person) or Participant()
         first = {name: self._slots[name].answers.get(person) for name in participant.again}
         judged = [(stack[-1][1], participant.again[name]) for name, stack in first.items() if stack]
         return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)
 
     def waiting(self, now: float) -> int:
-        """Return the number of unexpired reservations of maps that have not been labelled by their holder yet."""
+        """Return the number of unexpired reservations of maps that their holders have not labelled yet."""
         return sum(self._holds(until, now) for person in self._people.values() for until in person.open.values())

@@ -42,7 +42,7 @@ class _Kept:
 
 @dataclass(frozen=True)
 class Feedback:
-    """Feedback on a labelled training example: the given class, the known class and its description."""
+    """Feedback on a labelled training example: the class that was assigned, the known class and its description."""
 
     map_id: str
     given: str | None
@@ -115,7 +115,7 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
 def record(
     db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None, now: datetime | None = None
 ) -> Recorded:
-    """Store all label events of a batch, or none, and count the labels that belong to a labelling project.
+    """Store either all label events of a batch or none, and count the labels that belong to a labelling project.
 
     A label fills a free slot; otherwise it is an extra annotation, as are labels in a closed project and by a paused
     person. `events` are as in `record_events`, with "project" (an ID) if they belong to a project. Raises InputError if

@@ -113,7 +113,7 @@ def truth_of(db: Database, class_set: str, method: Method, project: str | None =
 
 @dataclass(frozen=True)
 class Advice:
-    """Advice on whether a learned aggregation of labels, such as Dawid-Skene, is better than majority voting.
+    """Advice on whether a learned model, such as Dawid-Skene, aggregates labels better than majority voting.
 
     Attributes:
         labels: median number of labels of an annotator.
@@ -161,7 +161,7 @@ def _with_interval(spread: Interval) -> str:
 
 
 def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
-    """Advise whether a learned aggregation of these labels, such as Dawid-Skene, is likely to be better than majority
+    """Advise whether a learned model, such as Dawid-Skene, is likely to aggregate these labels better than majority
     voting. The advice depends on how much the annotators differ."""
     vote_table = votes(labels, names)
     counts = vote_table["worker"].value_counts()
@@ -173,7 +173,7 @@ def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
 
 def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
     """Create a table with one row per annotator, least skilled first. `judged` are the aggregated labels, and `pace` is
-    the table of labelling speeds."""
+    a table of labelling speeds."""
     first = pace[pace["pass"] == 1].set_index("annotator")
     rows = []
     for person in judged.people:

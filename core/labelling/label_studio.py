@@ -105,7 +105,7 @@ def _choice(titles: list[str]) -> dict[str, Any]:
 
 
 def studio_config(classes: ClassSet) -> str:
-    """Create the labelling config for Label Studio, which shows a task's image and offers the classes as choices."""
+    """Create the labelling config for Label Studio, which shows the image and the possible classes of a task."""
     shown = [
         [html.escape(text or "") for text in (pattern.title, pattern.eye, pattern.key)] for pattern in classes.classes
     ]
@@ -132,8 +132,8 @@ def png(weights: np.ndarray) -> bytes:
 def import_studio(
     db: Database, file: Path, class_set: str, *, people: Mapping[str, str] | None = None, keep_rest: bool = True
 ) -> Imported:
-    """Import labels from a Label Studio export in JSON or JSON-MIN. The JSON format of older versions and of storage
-    files is also supported.
+    """Import labels from a Label Studio export in JSON or JSON-MIN. The JSON of older versions and of storage files is
+    also supported.
 
     Also reads a list of records with map_id, class and annotator, as pandas writes it. Annotations from this program
     are recognised by map, annotator, class and time, so an unchanged project adds nothing. If a person has several
@@ -412,7 +412,7 @@ class _Stored:
                     self.standing[row["map_id"], person, row["pass"]] = said
 
     def same_time(self, annotation: _Annotation) -> _Said | None:
-        """Return the answer of the same annotator for the same map that has the same time, to the second, as the
+        """Return an answer by the same annotator for the same map whose time, to the second, equals that of the
         imported annotation. Return None if there is none."""
         if annotation.created is None:
             return None
@@ -438,7 +438,7 @@ class _Exported:
         self._said = {(name, person_name(person), given) for (name, person, _), given in standing.items()}
 
     def has(self, annotation: _Annotation) -> bool:
-        """Return True if this label in an imported file was written there by this program before."""
+        """Return True if this program wrote this label of an imported file."""
         return (annotation.map_id, annotation.person, annotation.given) in self._said
 
 

@@ -94,7 +94,7 @@ def _label_times(db: Database, project: str) -> pd.DataFrame:
 
 
 def pace(stored: pd.Series, now: datetime) -> float:
-    """Compute the number of labels per hour. It covers the last hour or, if nobody labelled then, all hours in which
+    """Compute the number of labels per hour, over the last hour or, if nobody labelled then, over all hours in which
     somebody labelled."""
     if stored.empty:
         return 0.0

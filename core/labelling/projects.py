@@ -48,7 +48,7 @@ def make_project(
     people_there: Collection[str] | None = None,
     hints: Hints | None = None,
 ) -> str:
-    """Create a labelling project, sample its maps, store the project, and return its ID.
+    """Sample attention maps for a labelling project, store the project, and return its ID.
 
     `people_there` are the people who could label (None: unknown), and `hints` suggestions of a classifier for the order
     "uncertain". Raises InputError if the rules cannot be met, the order needs a missing classifier, or no map matches;
@@ -127,8 +127,8 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
-    """Return the known class of each attention map. It is the label of the person `source`, or the result of
-    adjudication if `source` is ""."""
+    """Return the known class of each attention map, which is the label of the person `source` or, if `source` is "",
+    the adjudicated class."""
     labels = current_labels(db, class_set)
     if source:
         labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]
@@ -163,8 +163,8 @@ def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
 
 
 def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: str = "") -> int:
-    """Sort the attention maps of a project that still need labels, so that those on which the classifier is most
-    uncertain come first. Return how many maps were sorted.
+    """Reorder the maps of a project that still need labels, so that maps on which the classifier is most uncertain come
+    first. Return the number of these maps.
 
     Raises InputError without a classifier, or if every map has all its labels; RightsError unless the user is an admin.
     """

@@ -25,7 +25,7 @@ SURELY = 1.0  # the largest possible margin
 
 
 class Hint(NamedTuple):
-    """A class suggested by the classifier, with its probability and its margin over the second most probable class."""
+    """A class that the classifier suggests, with its probability and its margin over the second most probable class."""
 
     name: str
     probability: float
@@ -38,8 +38,8 @@ Hints = Callable[[Sequence[str]], dict[str, Hint]]
 
 @dataclass(frozen=True)
 class QueueOptions:
-    """Options that select and order the attention maps that a person labels outside a project. A filter that is None
-    does not restrict the selection.
+    """Options that select and order the attention maps that a person labels outside a project. A filter of None does
+    not restrict the selection.
 
     Attributes:
         passing: 1 for the first pass, 2 to label the maps of the first pass again. layer: zero-based. review: class
@@ -89,8 +89,8 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
 
 
 def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, str]:
-    """Explain for each attention map why its label contradicts the labelling codebook. Maps without a contradiction are
-    left out."""
+    """Explain, for each attention map, why its label contradicts the labelling codebook. Maps whose labels agree with
+    the codebook are left out."""
     current = current_labels(db, class_set)
     classes = current[current["map_id"].isin(list(names))].groupby("map_id")["class"].unique()
     why: dict[str, str] = {}
@@ -102,15 +102,15 @@ def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, st
 
 
 def dispute_of(class_set: str, name: str, row: Row) -> str | None:
-    """Explain why the labelling codebook contradicts this class for a stored attention map. Return None if it does
-    not."""
+    """Explain why the labelling codebook contradicts a class for a stored attention map. Return None if there is no
+    contradiction."""
     weights = from_float16(row["weights"], row["length"])
     measurements = measured(weights, separators=row["separators"], causal=row["causal"])
     return dispute(class_set, name, measurements, sentences=sentences(row["separators"], row["length"]))
 
 
 class QueueProgress(NamedTuple):
-    """The number of selected maps that a person has labelled or skipped, and the number of all selected maps."""
+    """How many of the selected maps a person has labelled or skipped, and how many maps are selected in total."""
 
     done: int
     maps: int
