@@ -32,7 +32,7 @@ FILE = config.DATA / "examples" / "maps.npz"
 
 
 class Example(NamedTuple):
-    """An encoded input with its attention maps, captured in advance so that pages open without loading a model."""
+    """An encoded input with its attention maps, captured in advance so that pages need not load a model."""
 
     encoding: Encoding
     maps: AttentionMaps
@@ -57,7 +57,7 @@ def stored(name: str, text: str, pair: str | None) -> Example | None:
 
 
 def write(encoding: Encoding, maps: AttentionMaps, weights_hash: str, file: Path = FILE) -> None:
-    """Store the encoded example input and its attention maps with the SHA-256 hash of the safetensors file."""
+    """Store the encoded example input and its attention maps, with the SHA-256 hash of the safetensors file."""
     file.parent.mkdir(exist_ok=True)
     said = json.dumps({"encoding": asdict(encoding), "weights_hash": weights_hash, "causal": maps.causal})
     with file.open("wb") as stream:

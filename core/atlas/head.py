@@ -44,7 +44,7 @@ class Shelved:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Inputs ranked by a score of one head. The text `of` names this score and the number of inputs."""
+    """Inputs that are ranked by a score of one head. The text `of` names this score and the number of inputs."""
 
     inputs: Sequence[Shelved] = ()
     of: str = ""
@@ -114,7 +114,7 @@ _OF_INTERVALS = NormalDist().inv_cdf(0.975)  # a 95 % interval reaches so many s
 
 
 def scores_beside(first: pd.DataFrame, head: Head, second: pd.DataFrame, other: Head) -> pd.DataFrame:
-    """Compare two heads: return the scores that both have, sorted by the significance of their difference.
+    """Compare two heads by the scores that both have. Scores are sorted by the significance of their difference.
 
     Standard errors come from the intervals (width / (2 * 1.96)) and are added as for independent samples, which is
     conservative for positively correlated measurements on the same inputs. `first` and `second` are atlas rows of one
@@ -150,7 +150,7 @@ STATISTICS = [f"{statistics.STUDY.name}/{score.name}" for score in MAP_SCORES]
 
 
 def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
-    """Return short sentences that describe a head by its stored scores on one task, each with its source.
+    """Return short sentences that describe a head by its stored scores on one task, each with the source of the score.
 
     The facts are its pattern class, roles, attention compared with chance level, relations and frames, the effect of
     ablating it, its importance among all heads, and its change by fine-tuning.
@@ -193,7 +193,8 @@ def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head,
 
 
 def classes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return, for each head, the most frequent pattern class on one task (`kind`) and its share of maps (`value`)."""
+    """Return each head's most frequent pattern class on one task (`kind`), and its share of the head's maps
+    (`value`)."""
     shares = scores[scores["score"].str.startswith(CLASS_SHARE) & scores["value"].notna()]
     best = shares.sort_values("value", ascending=False, kind="stable").drop_duplicates(["layer", "head"])
     return best.assign(kind=best["score"].str.removeprefix(CLASS_SHARE))

@@ -66,8 +66,8 @@ def _rows(file: Path, checkpoint: str, weights: str) -> pd.DataFrame:
 
 
 def recorded_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
-    """Return the head scores of a checkpoint from the bundled results, each from its newest run with the current
-    weights.
+    """Return the head scores of a checkpoint from the bundled results. Each score comes from the newest run with the
+    current weights.
 
     Columns are those of ScoreRow, and weights_hash. `task` selects scores of this task and those without a task (None:
     all).
@@ -101,8 +101,8 @@ FILE = config.DATA / "atlas" / "scores.parquet"  # written by `python -m data.re
 
 
 def bundled_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
-    """Return the head scores of a bundled checkpoint from a bundled file, with the columns of ScoreRow. Empty if the
-    scores were measured on other weights than the checkpoint has now.
+    """Return the head scores of a bundled checkpoint from a bundled file, with the columns of ScoreRow. The table is
+    empty if the weights of the checkpoint have changed since.
 
     `task` selects scores of this task and those without a task (None: all).
     """
@@ -163,8 +163,8 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the result rows that are head scores. For the position of a head in the plot of similar heads, also yield
-    one row for each coordinate."""
+    """Yield the result rows that are head scores. For a position in the plot of similar heads, yield one row for each
+    coordinate."""
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
             yield row
@@ -267,7 +267,7 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Return the first table of scores plus those rows of the second whose (task, score) is not in the first."""
+    """Return the first table of scores, and those rows of the second whose (task, score) is not in the first."""
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))

@@ -69,7 +69,7 @@ class Border:
         return f"{self.rule} {scale}" if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
-        """Return the caption of an example map for the rule. `value` is the quantity in the rule, for this map."""
+        """Return the caption of an example map. `value` is the quantity that the rule compares, for this map."""
         return self.said.format(value=value)
 
 

@@ -33,7 +33,7 @@ class Column:
 @dataclass(frozen=True)
 class Line:
     """The strongest diagonal line of an attention map, with its offset (key minus query) and mean weight. `rows` is the
-    fraction of its cells with a weight of at least MARK. `weakest_third` is the lowest such fraction in the three
+    fraction of its cells with a weight of at least MARK. `weakest_third` is the lowest of these fractions in the three
     thirds of the line."""
 
     offset: int

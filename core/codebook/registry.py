@@ -33,8 +33,8 @@ class BorderMap:
 
 
 def sides(border: Border) -> str:
-    """Return a sentence that states how many maps are on the correct side of the threshold between two classes. Only
-    maps with unanimous labels are counted. Return "" if there is no threshold."""
+    """Return a sentence that states how many unanimously labelled maps are on the correct side of the threshold between
+    two classes. Return "" if there is no threshold."""
     if border.threshold is None:
         return ""
     titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}
@@ -77,12 +77,12 @@ for member in (member for shipped in SHIPPED.values() for member in shipped.clas
 
 
 def shipped_set(*, causal: bool) -> ClassSet:
-    """Return the bundled class set for the maps of decoders if `causal`, otherwise for the maps of encoders."""
+    """Return the bundled class set for decoder maps if `causal`, otherwise that for encoder maps."""
     return next(described for described in SHIPPED.values() if described.causal == causal)
 
 
 def class_set(name: str, events: Iterable[Mapping[str, Any]] = ()) -> ClassSet:
-    """Return the bundled or custom class set with the given name, after its changes in `events` are applied. Raises
+    """Return the bundled or custom class set with the given name, after applying its changes in `events`. Raises
     InputError if the set does not exist."""
     class_events = [event for event in events if event["class_set"] == name]
     if name in SHIPPED:
@@ -120,8 +120,8 @@ def borders(class_set: str) -> list[Border]:
 
 
 def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences: int) -> str | None:
-    """Return the reason why the measures of a map contradict its class according to the codebook, or None if they do
-    not. `sentences` is the number of sentences in the input."""
+    """Return the reason why the measures of a map contradict its class according to the codebook; None if they do not.
+    `sentences` is the number of sentences in the input."""
     codebook = codebook_of(class_set)
     return codebook.disputes(name, measures, sentences) if codebook else None
 

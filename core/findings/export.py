@@ -41,7 +41,8 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
-    """Format findings as Markdown. Links to SVG figures lead to the folder `pictures`; if "", figures are left out."""
+    """Format findings as Markdown. SVG figures are linked from the folder `pictures`; if it is "", figures are left
+    out."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
     for finding in findings:
@@ -74,8 +75,8 @@ def svgs(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, cited: Path | None) -> list[Path]:
-    """Write findings to HTML, Markdown and BibTeX files, and return their paths. Figures are in a folder beside the
-    Markdown.
+    """Write findings to HTML, Markdown and BibTeX files, and return their paths. Figures are saved in a folder next to
+    the Markdown file.
 
     Raises InputError if there is no finding or no file, or a file cannot be written.
     """

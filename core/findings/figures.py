@@ -31,7 +31,7 @@ def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
 
 
 def has_numbers(study: str, rows: Sequence[Row]) -> bool:
-    """Return True if the rows of a run have a finite number that can be shown when the run is saved as a finding."""
+    """Return True if the rows of a run contain a finite number that a finding can show."""
     return next(_numbers(study, rows), None) is not None
 
 
@@ -56,7 +56,7 @@ def _by_kind(study: str, rows: Sequence[Row]) -> list[list[Number]]:
 
 
 def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Create Vega-Lite charts of the first measured quantity of a run: a heatmap over heads, and the top values."""
+    """Create Vega-Lite charts of the first measured quantity of a run: a heatmap over heads, and its largest values."""
     kinds = _by_kind(study, rows)
     if not kinds:
         return ()

@@ -334,7 +334,7 @@ def crates(folder: Path) -> list[Path]:
 
 
 def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
-    """Return the examples whose texts do not match their stored hash, or differ from the texts on this machine."""
+    """Return the examples whose texts do not match their stored hash or differ from the texts on this machine."""
     found = []
     for name, rows in batch.rows.items():
         choice: RowChoice = getattr(batch.options, name)

@@ -26,7 +26,7 @@ MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds se
 
 @dataclass(frozen=True)
 class Remark:
-    """The note, title and name that a user attaches to a result when saving it as a finding."""
+    """The note, the title and the user name that are saved with a finding."""
 
     note: str
     title: str = ""
@@ -122,7 +122,7 @@ def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, rem
 
 
 def command(run: Row) -> str:
-    """Return the terminal command that reproduces a run, or "" if the run cannot be reproduced by a command."""
+    """Return the terminal command that reproduces a run, or "" if no command can reproduce it."""
     if run["study"] == REPORT:
         return command_of(About.of(run).options)
     try:

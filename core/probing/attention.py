@@ -101,8 +101,8 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """Train and return a dependency probe. It has the parameters with the lowest dev loss or, if no dev loss is finite,
-    the initial parameters."""
+    """Train and return a dependency probe. The probe has the parameters with the lowest dev loss or, if no dev loss is
+    finite, the initial parameters."""
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]
@@ -151,7 +151,7 @@ def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " wor
 
 
 def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Draw random governors. Their distances from the words are sampled from the distances of gold governors."""
+    """Draw random governors whose distances from the words are sampled from the distances of gold governors."""
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([np.asarray(chosen) - np.arange(len(chosen)) for chosen in heads])
     return [_drawn(len(chosen), offsets, rng) for chosen in heads]

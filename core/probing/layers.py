@@ -46,7 +46,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Scale:
-    """Standardises vectors with the mean and standard deviation of the train vectors, each [layer, hidden]."""
+    """Standardises vectors with the mean and standard deviation of the train vectors, each as [layer, hidden]."""
 
     mean: Tensor
     deviation: Tensor
@@ -56,7 +56,7 @@ class Scale:
 
 
 def scale_of(train: Examples) -> Scale:
-    """Compute the train mean and standard deviation by layer and dimension. A deviation of 0 is replaced by 1."""
+    """Compute the train mean and standard deviation by layer and dimension. A deviation of 0 is replaced with 1."""
     total, squares = torch.zeros(()), torch.zeros(())
     for start in range(0, len(train), CHUNK):
         some = train.batch(np.arange(start, min(len(train), start + CHUNK))).double()
@@ -143,7 +143,7 @@ class Fitted:
 
 
 def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale | None = None) -> np.ndarray:
-    """Train a linear probe on a weighted sum of all layers, and return the layer weights. Their sum is 1."""
+    """Train a linear probe on a weighted sum of all layers, and return the weights of the layers, which sum to 1."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     probe = nn.ParameterDict({"mix": nn.Parameter(torch.zeros(layers)), "bias": nn.Parameter(torch.zeros(classes)),
@@ -159,8 +159,8 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Return layer weights for several fits, [1 + refits, layer]. The first fit uses all sentences; each of the other
-    fits uses a bootstrap sample of the sentences."""
+    """Return the layer weights of several fits, as [1 + refits, layer]. The first fit uses all sentences, and each
+    further fit uses a bootstrap sample of them."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)
@@ -188,8 +188,8 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
-    """Predict the label of each test word without its vector. The prediction is the most frequent train label of the
-    word or, if the word is not in `train`, the most frequent train label overall."""
+    """Predict the label of each test word from the word alone. The prediction is the most frequent train label of the
+    word or, if the word is not in `train`, of all words."""
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
     for word_type, label in zip(train.types, train.labels.tolist(), strict=True):

@@ -11,7 +11,7 @@ from ..errors import InputError
 
 
 class Ragged:
-    """Arrays of different shapes, stored one after another in the file `folder`/`name`.f16."""
+    """Arrays of different shapes that are stored one after another in the file `folder`/`name`.f16."""
 
     def __init__(self, folder: Path, name: str, shapes: Sequence[tuple[int, ...]], data: Any) -> None:
         self.folder, self.name, self.shapes, self.data = folder, name, list(map(tuple, shapes)), data

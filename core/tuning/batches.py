@@ -28,7 +28,7 @@ class Example:
 
 
 def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> list[Example]:
-    """Tokenise examples and truncate them to `max_length` tokens. Raises InputError that names the invalid example."""
+    """Tokenise examples and truncate them to `max_length` tokens. Raises InputError that names an invalid example."""
     examples = []
     for row in rows:
         try:
@@ -41,8 +41,8 @@ def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> 
 def batches(
     lengths: Sequence[int], size: int, *, seed: int, epoch: int, bucketed: bool = True, pool: int = POOL
 ) -> list[list[int]]:
-    """Divide example indices into random batches, seeded by `seed` and `epoch`. If `bucketed` is True, the examples in
-    a batch have similar lengths."""
+    """Divide example indices into random batches, with `seed` and `epoch` as the random seed. If `bucketed` is True,
+    the examples in a batch have similar lengths."""
     rng = random.Random(f"{seed}-{epoch}")  # noqa: S311
     order = list(range(len(lengths)))
     rng.shuffle(order)

@@ -34,7 +34,8 @@ def prunable(model: nn.Module) -> dict[str, list[str]]:
 
 
 def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, Bool[Tensor, "_ _"]]:
-    """Return weight masks that are False for the fraction `share` of all weights with the smallest magnitude.
+    """Return weight masks that are False for the smallest weights by magnitude, which are a fraction `share` of all
+    weights.
 
     `scope` is "global" (over all layers) or "layer" (within each layer). Raises InputError for an invalid share or
     scope, and for families whose layers share weights.
@@ -62,14 +63,14 @@ def _smallest(values: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
 
 
 def hold(model: nn.Module, masks: Masks) -> None:
-    """Prune the weights whose mask is False: set them to 0, and keep them at 0 without gradients in training."""
+    """Prune the weights whose mask is False, so that they are 0 and remain 0 in training."""
     for name, mask in masks.items():
         path, _, parameter = name.rpartition(".")
         prune.custom_from_mask(model.get_submodule(path), parameter, mask.to(next(model.parameters()).device))
 
 
 def zeroed(model: nn.Module, masks: Masks) -> None:
-    """Set the weights whose mask is False to 0 once. Later training may change them."""
+    """Set the weights whose mask is False to 0 once. Later training can change these weights."""
     values = dict(model.named_parameters())
     with torch.no_grad():
         for name, mask in masks.items():

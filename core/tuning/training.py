@@ -100,7 +100,7 @@ OnStep = Callable[[Log], None]
 
 
 def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
-    """Return the learning rate at a zero-based step as a fraction of the peak."""
+    """Return the learning rate at a step (counted from 0), as a fraction of the peak learning rate."""
     warm = int(recipe.warm_up * steps)
     if step < warm:
         return (step + 1) / warm

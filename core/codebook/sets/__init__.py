@@ -12,7 +12,7 @@ Random = np.random.Generator
 
 
 def normalised(weights: Any, *, causal: bool = False) -> Map:
-    """Scale the rows of an attention map to sums of 1. If `causal`, weights on later tokens are set to 0 first."""
+    """Scale each row of an attention map to a sum of 1. If `causal`, weights on later tokens are set to 0 first."""
     weights = np.tril(weights) if causal else weights
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
