@@ -33,7 +33,7 @@ BATCH, TOKENS = 32, 64  # examples whose maps are in memory together, and their 
 
 @dataclass(frozen=True)
 class PlannedStudy:
-    """A study that can measure a checkpoint, with its estimated time on one core and the memory of one worker."""
+    """A study that can measure a checkpoint, with the estimated time on one core and the memory of one worker."""
 
     study: str
     options: Row
@@ -53,7 +53,7 @@ class AnalysisPlan:
 
     @property
     def quick(self) -> tuple[str, ...]:
-        """Return studies that fit together into a short time limit. Shorter studies are chosen first."""
+        """Return studies that can be run within a short time limit. Shorter studies are chosen first."""
         chosen, left = [], QUICK_SECONDS * self.cores
         for planned in self.studies:
             if planned.seconds is not None and planned.seconds <= left:

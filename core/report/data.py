@@ -15,7 +15,7 @@ SMALL = 40_000_000  # bytes of weights
 
 @dataclass(frozen=True)
 class Data:
-    """The files that a report found in a data folder.
+    """The data files that a report found in a folder.
 
     Attributes:
         glue: folder of the tasks; None for the bundled samples.
@@ -41,7 +41,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Facts:
-    """The properties of a checkpoint that the plan of a report depends on: whether it is a decoder, and its fine-tuning
+    """The properties of a checkpoint that determine the plan of a report: whether it is a decoder, and its fine-tuning
     recipe."""
 
     causal: bool
@@ -105,14 +105,14 @@ def _treebank(root: Path | None) -> str | None:
 
 
 def rows_in_both(task: str, folder: str | None) -> int:
-    """Count the dev examples of a task whose texts also occur in the train split."""
+    """Count the dev examples of a task with texts that also occur in the train split."""
     train, dev = ([(row.text, row.pair) for row in read_rows(task, split, folder=folder)] for split in ("train", "dev"))
     return sum(texts in train_texts for train_texts in [set(train)] for texts in dev)
 
 
 def facts_of(checkpoint: str) -> Facts:
-    """Read whether a checkpoint is a decoder, and choose a fine-tuning recipe that fits its size. Raises
-    CheckpointError if files cannot be read."""
+    """Read whether a checkpoint is a decoder, and choose a fine-tuning recipe for its size. Raises CheckpointError if
+    files cannot be read."""
     folder = models.opening.locate(checkpoint)
     model_type = models.config_files.read_config(folder, checkpoint)["model_type"]
     size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))

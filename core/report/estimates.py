@@ -10,7 +10,7 @@ from ..scoring.intervals import fisher_interval, wilson_interval
 
 
 def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
-    """Widen the confidence interval of one of `several` estimates, so that the intervals have a joint coverage of at
+    """Widen the confidence interval of one of `several` estimates, so that all intervals together have a coverage of at
     least 95 % (Bonferroni).
 
     Each half is multiplied by the ratio of normal quantiles. Use this if the estimate is the largest of several.
@@ -22,7 +22,7 @@ def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
 
 
 def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:
-    """Average estimates over heads or layers, including the bounds of their intervals. None if there are no estimates.
+    """Average estimates over heads or layers, including the bounds of their intervals; None if there are no estimates.
 
     The interval is conservative under any dependence, because the standard deviation of a mean never exceeds the mean
     of the standard deviations.
@@ -51,8 +51,8 @@ def as_share(estimate: Estimate) -> Estimate:
 
 
 def f1_interval(f1: float, accuracy: float, n: int) -> Estimate:
-    """Return the F1 score on n examples with a 95 % confidence interval. The numbers of true positives and of errors
-    are computed from F1 and accuracy."""
+    """Return the F1 score on n examples with a 95 % confidence interval. The counts of true positives and errors are
+    recovered from F1 and accuracy."""
     wrong = n * (1 - accuracy)
     if f1 >= 1 or wrong <= 0:
         return Estimate(f1)

@@ -39,7 +39,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class StepResult:
-    """A step of a report with its result rows, or with the reason why it has no results."""
+    """A step of a report with its result rows, or with the reason why there are none."""
 
     step: ReportStep
     run: str | None
@@ -99,14 +99,14 @@ class Evidence:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, part: Part, task: str | None = None) -> list[StepResult]:
-        """Return the results that have rows for one part of the report, optionally for one task, in the order in which
-        the report measures them."""
+        """Return the results that have rows for one part of the report, optionally for one task, in the order of the
+        report."""
         results = [result for result in self.results if result.step.part == part and result.rows]
         return [result for result in results if task is None or result.task == task]
 
     def each_seed(self, result: StepResult) -> list[StepResult]:
-        """Return a result of a fine-tuned checkpoint, followed by the corresponding result of each checkpoint that was
-        fine-tuned with another seed."""
+        """Return the result for a fine-tuned checkpoint, followed by the results for checkpoints that were fine-tuned
+        with other seeds."""
         seed_results = [
             candidate
             for candidate in self.of(OTHER_SEEDS[result.step.part], result.task)
@@ -120,14 +120,14 @@ class Evidence:
         return [seed_result for checkpoint, seed_result in by_checkpoint.items() if _recipe_of(checkpoint) == recipe]
 
     def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
-        """Return the head ablations or pruning curves for each task. If a task also has cross-fitted results, return
-        those instead."""
+        """Return the head ablations or pruning curves for each task. For tasks with cross-fitted results, return the
+        cross-fitted results instead."""
         crossed = {result.task: result for result in self.of(ON_TRAIN_ROWS[part])}
         return [crossed.get(result.task, result) for result in self.of(part)]
 
     def tuned_from(self, *initialisations: str) -> list[StepResult]:
-        """Return the fine-tuning scores of every task. If a task also has cross-fitted scores for all of the
-        `initialisations`, these are returned instead."""
+        """Return the fine-tuning scores of every task. For tasks with cross-fitted scores for all `initialisations`,
+        return the cross-fitted scores instead."""
         crossed = {
             result.task: result
             for result in self.of(Part.CROSSED_SCORES)
@@ -148,7 +148,7 @@ class Evidence:
         return first_results
 
     def missing(self, part: Part, task: str | None = None) -> str:
-        """Explain why a part of the report has no result: the error of its step, or that it was not measured."""
+        """Explain why a part of the report has no results: its step failed with an error, or it was not measured."""
         part_results = [result for result in self.results if result.step.part == part]
         errors = [
             result.error for result in part_results if result.error and (task is None or result.task in (task, None))

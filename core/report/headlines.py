@@ -21,7 +21,7 @@ SEVERAL: dict[str, str] = {HOLDS: "hold", FAILS: "do not hold"}  # outcomes as v
 
 
 def headline(study: str, rows: Sequence[Row]) -> Headline:
-    """Summarise a run in one sentence. If its study defines no summary, state the number of rows."""
+    """Summarise a run in one sentence. For a study that defines no summary, state the number of rows."""
     try:
         study_headline = (_report(rows) if study == REPORT else find_study(study).headline(rows)) if rows else None
     except (JobError, StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # of an older version
@@ -60,8 +60,8 @@ DECIDED = (HOLDS, FAILS)
 
 
 def was_tested(record: ClaimRecord) -> bool:
-    """Return True if a claim was tested. Claims without results, and claims that are known errors of a paper, were not
-    tested."""
+    """Return True if a claim was tested. Claims without results, and claims that are known errors of a paper, count as
+    not tested."""
     return record.outcome in (*DECIDED, UNDECIDED)
 
 
@@ -87,8 +87,8 @@ def p_of(record: ClaimRecord) -> float | None:
 
 
 def together(records: Sequence[ClaimRecord]) -> str:
-    """State how many tests of the report are decided, and how many of these remain significant at a false discovery
-    rate of 5 %."""
+    """State how many tests of the report are decided, and how many of them remain significant at a false discovery rate
+    of 5 %."""
     tests = [(record, p) for record in records if (p := p_of(record)) is not None]
     if not tests:
         return ""

@@ -8,7 +8,7 @@ from ..attention import Head
 
 
 class Part(StrEnum):
-    """The parts of a report. All measurements in one part are of the same kind."""
+    """The parts of a report. Each part contains measurements of one kind."""
 
     FRAMES = "frames"
     SINK = "sink"
@@ -96,7 +96,7 @@ class Condition(StrEnum):
 
 
 class Quantity(StrEnum):
-    """The quantities that appear in figures and tables, each with its name for readers."""
+    """The quantities that appear in figures and tables, each with its display name."""
 
     words: str
 
@@ -131,7 +131,7 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True)
 class Item:
-    """Identifies one number in a figure or table by its quantity, subject, layer and head."""
+    """The identity of one number in a figure or table: its quantity, subject, layer and head."""
 
     quantity: Quantity
     subject: str = ""

@@ -163,7 +163,7 @@ INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three col
 
 @dataclass(frozen=True)
 class ReportStep:
-    """A job of a report: a study with its options, checkpoint and task."""
+    """A job in a report: a study with its options, checkpoint and task."""
 
     part: Part
     study: str
@@ -194,7 +194,7 @@ D = TypeVar(
 def analyses(
     db: Database, checkpoint: str, task: str, data: Data, facts: Facts, options: ReportOptions
 ) -> list[tuple[str, Row]]:
-    """List all studies, with their options, that can measure one checkpoint on one task without fine-tuning."""
+    """List the studies, with options, that can measure one checkpoint on one task without fine-tuning."""
     planned = _Planned(options, data, checkpoint, facts, (task,), classifier=checkpoint)
     steps = [*planned._frames()[:1], *planned._untuned(), *planned._features(task, False)]
     steps += [planned._shares(db, task, False), *planned._probed(), *planned._disabled(task)]

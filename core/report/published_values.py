@@ -44,7 +44,7 @@ FLAWS = {  # why a printed number cannot be compared with measurements
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure or table in a source that the report compares with measured numbers."""
+    """A figure or table of a source, whose numbers the report compares with measured numbers."""
 
     id: ExhibitId
     title: str
@@ -68,7 +68,7 @@ def exhibits() -> tuple[Exhibit, ...]:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number published in a paper. The fields identify the measured number with which it is compared.
+    """A number published in a paper. Its fields identify the measured number to compare with it.
 
     `error` is the error of reading the number from a plot. `flaw` states why it cannot be compared, or is "".
     """
@@ -86,7 +86,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Printed:
-    """A published row of a table of fine-tuning scores (Table 1 of Kovaleva et al.).
+    """A published row of fine-tuning scores (Table 1 of Kovaleva et al.).
 
     Attributes:
         initialisation: one of this project, or the column name of the source if none clearly corresponds.
@@ -140,7 +140,7 @@ def printed(task: str) -> list[Printed]:
 
 
 def printed_changes() -> list[float]:
-    """Return the published cosines of maps before and after fine-tuning on QQP, by layer (Fig. 5)."""
+    """Return the published cosines between maps before and after fine-tuning on QQP, by layer (Fig. 5)."""
     return [figure.value for figure in of_exhibit(ExhibitId.CHANGE)]
 
 

@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Counted(Result):
-    """The sample size n of a result row from any study."""
+    """The sample size n of a result row of any study."""
 
     n: int
 
@@ -51,7 +51,7 @@ def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
 
 @dataclass(frozen=True)
 class Frames:
-    """The results of the study of frame links: a summary, and one record per head."""
+    """The results of the study of frame links, as a summary and one record per head."""
 
     summary: FrameSummary
     heads: list[FrameHead]
@@ -66,13 +66,13 @@ def frames(rows: Sequence[Row]) -> Frames:
 
 
 def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
-    """Return the shares of attention patterns from result rows, not corrected for errors of the classifier."""
+    """Return the shares of attention patterns from result rows, without correction for classifier errors."""
     return picked(ClassShare.among(rows), part="share")
 
 
 def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
-    """Return how the share of each attention pattern changes between checkpoints. The list is empty if there is only
-    one checkpoint."""
+    """Return how the share of each attention pattern changes between checkpoints; [] if there is only one
+    checkpoint."""
     return [moved for moved in MovedShare.among(rows) if moved.share is not None]
 
 
@@ -117,13 +117,13 @@ def sweep(rows: Sequence[Row]) -> Sweep:
 
 
 def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
-    """Group the steps of pruning curves by pruning order, each starting with the fewest removed heads."""
+    """Group the steps of pruning curves by pruning order. Each group starts with the fewest removed heads."""
     steps = PruneStep.among(rows)
     orders = dict.fromkeys(step.order for step in steps)
     return {order: sorted(picked(steps, order=order), key=lambda step: step.removed) for order in orders}
 
 
 def agreements(rows: Iterable[Row]) -> list[tuple[RankCorrelation, float]]:
-    """Return the rank correlations between head importance and other scores, with Spearman's rho. Undefined
-    correlations are left out."""
+    """Return Spearman's rank correlations between head importance and other scores. Undefined correlations are left
+    out."""
     return [(result, result.spearman) for result in RankCorrelation.among(rows) if result.spearman is not None]

@@ -13,7 +13,7 @@ REPORT = "reproduce"  # the study under which reports are stored
 
 @dataclass(frozen=True)
 class StepRecord:
-    """A stored step of a report. If the step has no results, the record states the reason."""
+    """A stored step of a report, with the reason why it has no results, if so."""
 
     part: str
     study: str
@@ -68,7 +68,7 @@ class ValueRecord:
 
 @dataclass(frozen=True)
 class ClaimRecord:
-    """The outcome of testing one claim on one checkpoint, as it is stored.
+    """The stored outcome of testing one claim on one checkpoint.
 
     Attributes:
         needed: number of examples that would decide an undecided claim; None if decided, or no number would.
@@ -99,7 +99,7 @@ class ClaimRecord:
 
 @dataclass(frozen=True)
 class HeadRecord:
-    """The value of one head in a heatmap of the report. `label` names the quantity."""
+    """The value of one head in a heatmap of the report. `label` is the name of the quantity."""
 
     exhibit: str
     checkpoint: str
@@ -116,7 +116,7 @@ class HeadRecord:
 
 @dataclass(frozen=True)
 class Records:
-    """The content of a report, or of its section about one figure or table."""
+    """The content of a whole report, or of its section about one figure or table."""
 
     steps: Sequence[StepRecord] = ()
     values: Sequence[ValueRecord] = ()
@@ -158,7 +158,7 @@ def rows_of(records: Records) -> list[Row]:
 
 
 def records_of(rows: Iterable[Row]) -> Records:
-    """Convert the stored rows of a report to records. Columns missing in earlier reports become None."""
+    """Convert the stored rows of a report to records. Columns that are missing in older reports become None."""
     all_rows = list(rows)
     return Records(
         _read(StepRecord, "step", all_rows),

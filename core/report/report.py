@@ -41,7 +41,7 @@ SETTINGS: dict[Part, Mapping[str, int | str]] = {
 def stored_beside(
     results: Sequence[StepResult], stored: Iterable[Row], rows_of: Callable[[str], Sequence[Row]]
 ) -> list[StepResult]:
-    """Find stored fine-tuning runs that differ from those of a report in only one setting, such as pooling.
+    """Find stored fine-tuning runs whose settings differ from those of a report in only one, such as pooling.
 
     The runs use the same weights and examples. `stored` holds runs of `finetune`, newest first. Settings and tasks in
     `results` are left out.
@@ -113,8 +113,8 @@ def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]
 
 
 def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> StepResult:
-    """Load the result rows of the run that computed a step of the report. Without a run, the result has the error
-    message of the step instead."""
+    """Load the result rows of the run that computed a step of the report. If there is no run, the result contains the
+    error message of the step."""
     if run is None:
         return StepResult(step, None, (), error or "it has not been run")
     run_row = runs.one_run(db, run)
@@ -144,8 +144,8 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
 
 
 def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Records:
-    """Compute the content of a report: its steps, measured values, claims and the values of single heads. If `parts`
-    are named, only these parts are included."""
+    """Compute the content of a report: its steps, measured values, claims and values of single heads. If `parts` are
+    named, only these parts are included."""
     shown = {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
     chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & shown]
     ids = {exhibit.id for exhibit in chosen}

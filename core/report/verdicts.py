@@ -42,13 +42,13 @@ class Measured:
 
     @property
     def position(self) -> float | None:
-        """Return the x coordinate at which this number is plotted. For a layer, it is the depth from 0 to 1."""
+        """Return the x coordinate at which this number is plotted. For a layer, this is its depth from 0 to 1."""
         return self.item.position if self.x is None else self.x
 
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """The circumstances of measured numbers. `official` lists the tasks that were measured on GLUE's own dev examples,
+    """The circumstances of measured numbers. `official` lists the tasks that were measured on the dev examples of GLUE,
     and `missing` is the reason why a number is missing."""
 
     checkpoint: str
@@ -63,7 +63,7 @@ def is_checkpoint(name: str, published: str) -> bool:
 
 
 def verdict(figure: Figure | None, measured: Measured | None, place: MeasurementContext) -> tuple[Verdict, str]:
-    """Decide whether a published number lies in the measured interval, and say why. For a number that was read from a
+    """Decide whether a published number lies in the measured interval, and explain why. If the number was read from a
     figure, the interval is widened by the reading error."""
     if figure is None:
         return Verdict.NONE, ""
@@ -94,7 +94,7 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Pair each measured number with the published number of the same task, item and condition. `missing` states for
+    """Pair each measured number with the published number for the same task, item and condition. `missing` states for
     each task why published numbers have no measured counterpart."""
     values: list[ValueRecord] = []
     used: set[Figure] = set()

@@ -15,7 +15,7 @@ from .outcomes import Test
 
 @dataclass(frozen=True)
 class Correction:
-    """The correction for multiple tests that the test of a claim uses, and the meaning of each outcome."""
+    """The correction for multiple testing that a claim uses, and the meaning of each outcome under this correction."""
 
     says: str
     holds: str
@@ -26,7 +26,7 @@ class Correction:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim from a paper or another source, with the test of the claim.
+    """A claim from a paper or another source, with the test that decides it.
 
     Attributes:
         causal: checkpoints that it is about: decoders (True) or encoders.
@@ -136,7 +136,7 @@ NOT_COMPARED = "(the wording of this claim has not been compared with the source
 
 @cache
 def claims() -> tuple[Claim, ...]:
-    """Return all claims that the report tests, in the order of the report."""
+    """Return all claims that the report tests, in their order in the report."""
     declared = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
     corrections = {name: Correction(**correction) for name, correction in declared["correction"].items()}
     made = []

@@ -48,7 +48,7 @@ MOST = 0.5  # as a fraction of the heads
 
 @for_each(Part.MATCH)
 def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether most heads have their counterpart at the same layer and head number in the fine-tuned checkpoint.
+    """Test whether most heads have their counterpart in the fine-tuned checkpoint at the same layer and head number.
 
     A counterpart is matched one to one and significantly more similar than random weights, in both halves of the
     inputs. The interval covers heads (Wilson) and, with several seeds, also seeds (Student's t). The squares of both
@@ -77,15 +77,15 @@ BY_CHANCE = 0.025  # of heads that gain in every seed: one of two ways to be rig
 
 @for_each(Part.CHANGE)
 def last_two_layers(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fine-tuning changes the attention maps of the last two layers more than those of all other layers,
-    as measured by their cosine similarity before and after. Not claimed for QQP."""
+    """Test whether fine-tuning changes the attention maps of the last two layers more than those of all other layers.
+    Change is measured by the cosine similarity of maps before and after. QQP is not part of the claim."""
     return None if result.task == "qqp" else _changed(evidence, result, slice(-2, None), slice(None, -2))
 
 
 @for_each(Part.CHANGE)
 def all_but_first_two(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fine-tuning changes the attention maps of the first two layers less than those of all other layers,
-    as measured by their cosine similarity before and after."""
+    """Test whether fine-tuning changes the attention maps of the first two layers less than those of all other layers.
+    Change is measured by the cosine similarity of maps before and after."""
     return _changed(evidence, result, slice(2, None), slice(None, 2))
 
 
@@ -104,20 +104,20 @@ def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) 
 
 
 def gain(result: StepResult, feature: str) -> Estimate | None:
-    """Compute by how much fine-tuning increases the attention to a feature, averaged over all heads; None if not
+    """Compute how much fine-tuning increases the attention to a feature, averaged over all heads; None if not
     measured."""
     mean = over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint="difference"))
     return None if mean is None or mean.low is None else -mean  # the study's difference is before less after
 
 
 def gains_by_seed(evidence: Evidence, result: StepResult, feature: str) -> list[Estimate]:
-    """Compute, for each seed, how much fine-tuning increases the attention to a feature."""
+    """Compute how much fine-tuning increases the attention to a feature, separately for each seed."""
     gains = [gain(seed_result, feature) for seed_result in evidence.each_seed(result)]
     return [seed_gain for seed_gain in gains if seed_gain is not None] if gains[0] is not None else []
 
 
 def said_of_seeds(gains: Sequence[Estimate]) -> str:
-    """Format the mean increase over seeds as text, with a confidence interval over examples and seeds."""
+    """Format the mean increase over seeds as text, with a confidence interval that covers examples and seeds."""
     return said(with_luck(*mean_of_seeds(gains)), 2)
 
 
@@ -195,8 +195,8 @@ def _clear(seeds: Sequence[Sequence[Estimate]], word: str) -> np.ndarray:
 
 @for_each(Part.CHANGE)
 def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether most heads have a cosine similarity above 0.9 between their attention maps before and after
-    fine-tuning. Each head has its own confidence interval.
+    """Test whether most heads have a cosine similarity above 0.9 between their maps before and after fine-tuning. Each
+    head has its own confidence interval.
 
     With several seeds, this must hold in every seed, and the cosine of the median head must be above 0.9, with
     examples and seeds in its interval.

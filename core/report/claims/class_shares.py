@@ -38,7 +38,7 @@ NO_COUNTS = "The stored heads lack the number of their maps in each class. Rerun
 @for_each(Part.SHARES)
 def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Test whether fine-tuning changes the share of every attention pattern by at most ten points. The changes are
-    corrected for errors of the classifier if these are known."""
+    corrected for classifier errors if these errors are known."""
     moved = readings.moved_shares(result.rows)
     if not moved:
         tuned = any(counted.checkpoint != evidence.checkpoint for counted in readings.class_shares(result.rows))
@@ -54,7 +54,7 @@ def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SHARES)
 def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fine-tuning increases the share of vertical maps, corrected for errors of the classifier if these
+    """Test whether fine-tuning increases the share of vertical maps, corrected for classifier errors if these errors
     are known. The claim fails if the upper bound of the increase is below one point."""
     moved = {share.name: share for share in readings.moved_shares(result.rows)}
     if not moved:
@@ -69,8 +69,8 @@ def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool) -> list[Estimate]:
-    """Compute how fine-tuning changes the share of each attention pattern. The changes are corrected for errors of the
-    pattern classifier if its confusion matrix is known.
+    """Compute how fine-tuning changes the share of each attention pattern. The changes are corrected for classifier
+    errors if the confusion matrix of the classifier is known.
 
     The classifier's errors are assumed to be equal before and after fine-tuning. There are no intervals if the shares
     before or after are inconsistent with the confusions. `joint` requests intervals that hold for all classes together.

@@ -43,7 +43,7 @@ AS_MUCH = -0.05  # margin as a fraction of the whole logit difference
 
 
 def agrees(result: StepResult, *names: str) -> Outcome | None:
-    """Test whether two rankings of heads agree, by Spearman's correlation with a bootstrap interval over heads."""
+    """Test whether two rankings of heads agree, using Spearman's correlation with a bootstrap interval over heads."""
     chosen = [
         correlation
         for correlation in RankingCorrelation.among(result.rows)
@@ -63,28 +63,28 @@ def agrees(result: StepResult, *names: str) -> Outcome | None:
 
 @for_each(Part.SHAPLEY)
 def gradient_and_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether importance by gradient correlates over heads with the exact effect of ablating each head on the
-    logit difference. Spearman's correlation must exceed 0.5, with a bootstrap interval over heads."""
+    """Test whether gradient-based importance correlates, over heads, with the exact effect of ablating each head on the
+    logit difference. Spearman's correlation, with a bootstrap interval over heads, must exceed 0.5."""
     return agrees(result, "gradient", "effect")
 
 
 @for_each(Part.SHAPLEY)
 def gradient_and_shapley(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether Spearman's correlation over heads of gradient-based importance and Shapley values is above 0.5."""
+    """Test whether Spearman's correlation between gradient-based importance and Shapley values of heads exceeds 0.5."""
     return agrees(result, "gradient", "Shapley value")
 
 
 @for_each(Part.GATES)
 def gradient_and_gate(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether Spearman's correlation over heads of gradient-based importance and trained gates is above 0.5."""
+    """Test whether Spearman's correlation between gradient-based importance and trained gates of heads exceeds 0.5."""
     return agrees(result, "gradient", "gate")
 
 
 @for_each(Part.SHAPLEY)
 def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether pruning by gradient (Michel et al.) keeps nearly as much of the logit difference as pruning by
-    Shapley value: at most a twentieth less. The results are means over all pruning steps, paired by example. Both
-    orders were determined on other examples."""
+    """Test whether pruning by gradient (Michel et al.) preserves at most a twentieth less of the logit difference than
+    pruning by Shapley value. The results are means over all pruning steps, paired by example. Both pruning orders were
+    determined on other examples."""
     contrasts, sums = OrderContrast.among(result.rows), ShapleySum.among(result.rows)
     if not contrasts or not sums or not sums[0].with_all > 0:
         return None
@@ -105,9 +105,9 @@ def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None
 
 @for_each(Part.SHAPLEY)
 def all_combinations(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Count the subsets of n heads (2 to the power n). The contribution of each head over all subsets is estimated from
-    a few orders in which heads are added. The test also counts the heads whose interval excludes 0. There is no
-    statistical test."""
+    """Count the subsets of n heads (2 to the power n), without a statistical test. The outcome also states for how many
+    heads the interval of their contribution excludes 0. Contributions over all subsets are estimated from a few orders
+    in which heads are added."""
     heads = ShapleyHead.among(result.rows)
     if not heads:
         return None
@@ -131,8 +131,8 @@ def _pairs_tried(evidence: Evidence, task: str | None) -> str:
 
 
 def words_of_both(evidence: Evidence) -> list[Outcome]:
-    """Test whether most heads whose ablation significantly lowers the scores on STS-B and RTE attend to the same word
-    in the other sentence.
+    """Test whether most heads that matter attend to the same word in the other sentence. Heads matter if their ablation
+    significantly lowers the scores on both STS-B and RTE.
 
     In either direction, the attention must exceed that to the other words of the sentence and that to any noun (or
     other kind of word), corrected over these heads.
@@ -176,9 +176,9 @@ def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome
 
 @for_each(Part.WORD_LINKS, "sst2")
 def adjectives_matter(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether cutting links between nouns and adjectives in all layers changes the logit difference on SST-2 more
-    than cutting links between nouns and prepositions. Equally many links are cut, at the same distances and in the same
-    sentences."""
+    """Test whether, on SST-2, cutting links between nouns and adjectives in all layers changes the logit difference
+    more than cutting links between nouns and prepositions. For both kinds, the same number of links is cut, in the same
+    sentences and at the same distances."""
     contrast = next((cut for cut in LinkContrast.among(result.rows) if cut.value is not None), None)
     if contrast is None:
         return None
@@ -201,8 +201,8 @@ NO_MEAN = (
 
 @for_each(Part.HEADS, "mrpc", "rte", swept=True)
 def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether ablating a random head raises the score on MRPC and RTE. The test uses the mean change over heads,
-    with a bootstrap interval over examples, which preserves the dependence between heads."""
+    """Test whether ablating a random head raises the score on MRPC and RTE. The test uses the mean change over heads.
+    Its bootstrap over examples preserves the dependence between heads."""
     sweep = readings.sweep(result.rows)
     if not sweep.known:
         return None
@@ -216,7 +216,7 @@ def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.HEADS, swept=True)
 def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether each task has a head whose ablation raises the score (p at most .05, corrected by max-T).
+    """Test whether each task has at least one head whose ablation raises the score (p at most .05 after max-T).
 
     Fails if every head's interval ends below a gain of 0.1 points, the smallest one in the paper. The range over splits
     does not count.
@@ -259,9 +259,9 @@ def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def shared_heads(evidence: Evidence) -> list[Outcome]:
-    """Test whether more than half of the heads whose ablation significantly lowers the score on STS-B or RTE lower it
-    on both, corrected over heads. The claim fails if too many of these heads have a loss on the other task that is
-    significantly smaller than one point."""
+    """Test whether more than half of the heads that matter for STS-B or RTE matter for both. A head matters if its
+    ablation significantly lowers the score, corrected over heads. The claim fails if, for too many of these heads, the
+    loss on one of the two tasks is significantly smaller than one point."""
     stsb, rte = evidence.one(Part.HEADS, "stsb"), evidence.one(Part.HEADS, "rte")
     if stsb is None or rte is None:
         return untested(evidence, Part.HEADS, "stsb" if stsb is None else "rte")
@@ -280,7 +280,7 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
 
 
 def clear_losses(known: Sequence[tuple[AblatedTarget, Estimate]]) -> set[str]:
-    """Return the names of the heads whose ablation lowers the score significantly after correction over all heads."""
+    """Return the names of heads whose ablation lowers the score significantly after correction over all heads."""
     return {variant.name for variant, change in known if decided(-bonferroni_widened(change, len(known))).word == HOLDS}
 
 
@@ -308,7 +308,7 @@ PRUNED = 0.4  # of the heads of BERT
 
 @for_each(Part.PRUNE, swept=True, loses=True)
 def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether the 40 % least important heads can be removed at a cost of at most one point."""
+    """Test whether removing the 40 % least important heads costs at most one point."""
     curves = readings.prune_curves(result.rows)
     if "importance" not in curves:
         return None
@@ -329,7 +329,7 @@ def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.ALONE, loses=True)
 def one_head_is_enough(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether keeping only the best head costs at most one point of the score in most layers."""
+    """Test whether, in most layers, removing all heads except the best one costs at most one point of the score."""
     sweep = readings.sweep(result.rows)
     if not sweep.known:
         return None

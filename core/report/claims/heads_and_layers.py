@@ -44,8 +44,8 @@ NO_LAST = "The features were measured without the last token of the first senten
 
 @for_each(Part.FEATURES)
 def first_and_last(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether heads attend more to the first token, and to the last token of the first sentence, than to nearby
-    tokens. Attention to both tokens must also decrease with fine-tuning. The test uses means over heads."""
+    """Test two conditions, with means over heads. First, heads attend more to the first token, and to the last token of
+    the first sentence, than to nearby tokens. Second, attention to both tokens decreases with fine-tuning."""
     decisions, sentences = [], []
     for feature in ("first", "last"):
         scores = picked(result.scores, statistic="max", feature=feature, checkpoint=evidence.checkpoint)
@@ -65,8 +65,8 @@ FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0
 
 
 def sixteen_layers(evidence: Evidence) -> list[Outcome]:
-    """Mark the claim of 16 layers as a known error. BERT-base has 144 heads, 12 in each of 12 layers; 16 layers would
-    have 192."""
+    """Mark the claim of 16 layers as a known error. BERT-base has 144 heads (12 in each of 12 layers); with 16 layers,
+    it would have 192."""
     if evidence.one(Part.HEADS) is None:
         return untested(evidence, Part.HEADS)
     return [
@@ -76,9 +76,9 @@ def sixteen_layers(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.LAYERS, "rte", swept=True)
 def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether ablating the layer at a third of the depth (layer 5 of 12) raises the score on RTE, while ablating
-    the first layer does not. The test is corrected for the number of layers. The claim fails if ablating layer 5 lowers
-    the score."""
+    """Test whether ablating the layer at a third of the depth (5 of 12) raises the score on RTE, but ablating the first
+    layer does not. The test is corrected for the number of layers. The claim fails if ablating layer 5 lowers the
+    score."""
     layer_changes = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
     if len(layer_changes) < 3:
         return None
@@ -160,7 +160,7 @@ def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | N
 
 
 def keeps_its_role(evidence: Evidence) -> list[Outcome]:
-    """Test whether fewer than half of the heads that have a role on one task also have it when all tasks are pooled.
+    """Test whether fewer than half of the heads with a role on one task also have the role when all tasks are pooled.
 
     Roles by Clark et al.'s rules: more than half of the weight on the previous or next token, more than 0.6 on
     separators or the first position. The interval is Wilson's over heads. Roles of a head on several tasks are
@@ -208,7 +208,7 @@ def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
 
 @for_each(Part.FEATURES)
 def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether attention to nouns and verbs is higher in the second half of layers and lower after fine-tuning."""
+    """Test whether attention to nouns and verbs is higher in the second half of layers, and lower after fine-tuning."""
     decisions, sentences = [], []
     for feature in ("noun", "verb"):
         layers = layer_means(result, feature, evidence.checkpoint)
@@ -229,7 +229,7 @@ def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
 @for_each(Part.FEATURES, "qnli")
 def more_to_negation(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Test whether fine-tuning on QNLI increases the attention of some heads to negation. The test is corrected for the
-    number of heads. Several seeds are combined as in the test for nouns and objects."""
+    number of heads. Results of several seeds are combined as in the test for nouns and objects."""
     return _of_own_rows(evidence, some_heads_gain(evidence, result, ("negation",)))
 
 
@@ -242,7 +242,7 @@ def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
 
 @for_each(Part.TUNING, starts=("pretrained", "untrained"))
 def tuning_beats_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a fine-tuned checkpoint scores higher than the pre-trained one with an untrained output head."""
+    """Test whether a fine-tuned checkpoint scores higher than the pre-trained one with an untrained output layer."""
     return beats(result, "untrained", "with an untrained head")
 
 
@@ -251,7 +251,7 @@ def tuning_beats_untuned(evidence: Evidence, result: StepResult) -> Outcome | No
 
 @for_each(Part.LAYERS, "qnli", "mnli", loses=True)
 def no_layer_costs_more(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether the score on QNLI and MNLI never falls by more than 0.2 points if one whole layer is ablated."""
+    """Test whether ablating any whole layer lowers the score on QNLI and MNLI by at most 0.2 points."""
     sweep = readings.sweep(result.rows)
     if not sweep.known:
         return None

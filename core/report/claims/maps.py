@@ -56,8 +56,8 @@ ORIGIN_MARGIN = 0.1  # fraction of a score's variance by which feed-forward bloc
 
 @for_each(Part.SEPARATORS)
 def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether attention to separators hardly affects the loss in layer 5 of 12 and all later layers. The gradient
-    of the loss with respect to this attention must be less than half of that for attention to other tokens.
+    """Test whether attention to separators hardly affects the loss from layer 5 of 12 upwards. The gradient of the loss
+    with respect to this attention must be less than half of the gradient with respect to attention to other tokens.
 
     Heads with almost no weight on separators cannot test this claim.
     """
@@ -90,7 +90,7 @@ def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SINKS)
 def no_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether removing the attention sink hardly changes the output of most heads whose sink is at separators.
+    """Test whether removing a head's sink hardly changes the model output, for most heads with a sink at separators.
 
     Only heads whose own removal changes the output are counted. Intervals hold jointly for all effects.
     """
@@ -141,8 +141,8 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
 
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
     """Test whether feed-forward outputs explain why heads attend mostly to separators. Their share of the variance of
-    attention scores must exceed the share of word and position embeddings by more than a tenth (decomposition of Elhage
-    et al. 2021)."""
+    attention scores must be more than a tenth larger than the share of word and position embeddings (decomposition of
+    Elhage et al. 2021)."""
     shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
     if shares is None or not statistics:
         return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
@@ -186,7 +186,7 @@ NO_FRAMES = (
 
 def repeated_patterns(evidence: Evidence) -> list[Outcome]:
     """Test whether more than half of the heads are closer to another head on the same inputs than to themselves on
-    other inputs, each significantly after correction over heads.
+    other inputs. The difference must be significant for each of these heads after correction over heads.
 
     Their fraction must also be above that of random weights, so that the claim cannot hold if all heads of random
     weights are closer. The nearest head is chosen on other inputs than those on which it is measured.
@@ -239,8 +239,8 @@ NO_SPECIAL_TOKENS = "A decoder has no [CLS] and no [SEP]."
 
 @for_each(Part.FRAMES)
 def percentile(evidence: Evidence, result: StepResult) -> Outcome:
-    """Count the heads at or above the 99th percentile. The published claim is an error, because this count depends only
-    on the number of heads."""
+    """Count the heads at or above the 99th percentile of all heads. The published claim is an error, because this count
+    depends only on the number of heads."""
     summary = readings.frames(result.rows).summary
     total = summary.layers * summary.heads
     always = total - int(np.ceil(0.99 * (total - 1)))
@@ -254,8 +254,8 @@ def percentile(evidence: Evidence, result: StepResult) -> Outcome:
 
 @for_each(Part.FRAMES)
 def survivors(evidence: Evidence, result: StepResult) -> Outcome:
-    """Test whether at least one head attends along frame links more than all four null models predict, corrected over
-    heads (Benjamini and Hochberg).
+    """Test whether at least one head attends along frame links more than each of four null models predicts, corrected
+    over heads (Benjamini and Hochberg).
 
     Two null models vary the position, and two vary which word attends. The claim fails if the weight of every head is
     below its highest positional null plus a tenth of all weight.
@@ -295,8 +295,8 @@ def _beyond(head: FrameHead) -> Estimate:
 
 
 def only_the_sink(evidence: Evidence) -> list[Outcome]:
-    """Test whether 90 % of the heads of GPT-2 have a weight above 0.4 on frame links if attention to the first token is
-    left out."""
+    """Test whether 90 % of the heads of GPT-2 have a weight above 0.4 on frame links when attention to the first token
+    is left out."""
     with_first, without_first = evidence.one(Part.SINK), evidence.one(Part.SINKLESS)
     if with_first is None or without_first is None:
         return untested(evidence, Part.SINK)
@@ -313,7 +313,7 @@ def only_the_sink(evidence: Evidence) -> list[Outcome]:
 
 def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
     """Test whether ablating either of the two heads with the largest weight on frame links lowers the score of every
-    task by at most one point. The heads are tested even if they do not exceed the null models of frame relations."""
+    task by at most one point. Both heads are tested even if they do not exceed the null models of frame relations."""
     result = evidence.one(Part.FRAMES)
     if result is None:
         return untested(evidence, Part.FRAMES)
@@ -337,8 +337,8 @@ def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FRAMES)
 def element_first(evidence: Evidence, result: StepResult) -> Outcome:
-    """Check the count of the paper that 441 of 481 frame elements precede their target. The count involves no model,
-    and can be checked only on the sentences of the paper."""
+    """Check the paper's count that 441 of 481 frame elements precede their target. The count involves no model, and can
+    be checked only on the sentences of the paper."""
     summary = readings.frames(result.rows).summary
     share = summary.links_before / summary.links
     sentence = f"{summary.links_before} of {summary.links} frame elements ({share:.0%}) precede their target."
@@ -352,7 +352,7 @@ def element_first(evidence: Evidence, result: StepResult) -> Outcome:
 
 
 def layer_means(result: StepResult, feature: str, checkpoint: str) -> list[Estimate]:
-    """Compute the mean attention weight on a feature for each layer, over the heads of the layer."""
+    """Compute the mean attention weight on a feature for each layer, averaged over the heads of the layer."""
     scores = picked(result.scores, statistic="max", feature=feature, checkpoint=checkpoint)
     return [layer for layer in by_layer(scores) if layer is not None]
 
@@ -364,7 +364,7 @@ def over(estimates: Sequence[Estimate]) -> Estimate:
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def early_and_late(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether the first half of the layers attends more to [CLS], and the second half more to [SEP]."""
+    """Test whether the first half of the layers attends more to [CLS] than the second half does, and less to [SEP]."""
     starts, separators = (layer_means(result, name, evidence.checkpoint) for name in ("start", "separator"))
     if len(starts) < 2 or len(separators) < 2:
         return None
@@ -390,7 +390,7 @@ def feature_means(result: StepResult, checkpoint: str, features: Sequence[str] =
 
 @for_each(Part.FEATURES)
 def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether more heads have a vertical stripe at [CLS] or [SEP] than at words of any linguistic feature.
+    """Test whether more heads have a vertical stripe at [CLS] or [SEP] than at words with any linguistic feature.
 
     A stripe is a tenth of all weight more than on other tokens nearby. Heads whose interval, corrected over heads and
     features, includes this value are undecided.
@@ -416,8 +416,8 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
-    """Compute the fraction of heads with a vertical stripe in three ways: significantly above the bound, not
-    significantly below it, and above it by the point estimate."""
+    """Compute the fraction of heads with a vertical stripe in three ways. Heads count if they are significantly above
+    the bound, if they are not significantly below it, or if their point estimate is above it."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
@@ -437,7 +437,7 @@ def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
 
 
 def single_separator(evidence: Evidence) -> list[Outcome]:
-    """Test whether SST-2 has the most attention weight on its [SEP] among all tasks."""
+    """Test whether attention to [SEP] is highest on SST-2 among all tasks."""
     results = {result.task: result for result in evidence.of(Part.FEATURES)}
     means = {task: feature_means(result, evidence.checkpoint, ("separator",)) for task, result in results.items()}
     weights = {task: mean["separator"] for task, mean in means.items() if mean}
@@ -455,8 +455,9 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether [CLS] in the last layer attends to [SEP] more than to any other feature. On STS-B, RTE and QNLI,
-    punctuation takes the place of [SEP]. The test uses the mean over heads, in the fine-tuned checkpoints of all seeds.
+    """Test whether [CLS] in the last layer attends more to [SEP] than to any other feature. On STS-B, RTE and QNLI,
+    punctuation is tested instead of [SEP]. The test uses the mean over heads, in the fine-tuned checkpoints of all
+    seeds.
     """
     seeds = [_classifying(seed_result, evidence.checkpoint) for seed_result in evidence.each_seed(result)]
     seed_weights = {
@@ -484,7 +485,7 @@ def _classifying(result: StepResult, checkpoint: str) -> dict[str, Estimate]:
 
 
 def diagonal_heads(evidence: Evidence) -> list[Outcome]:
-    """Test whether the best noun-pronoun head has most of its weight on the previous or the next token.
+    """Test whether the best noun-pronoun head puts most of its weight on the previous or the next token.
 
     Noun-pronoun heads exceed their weight at the same distance elsewhere, corrected over heads, and have more than any
     noun (or other kind of word) gets. The claim is undecided if there is no such head, or if the best one is not above
@@ -553,7 +554,7 @@ SAID_OF_LATE = ("separator", "punctuation")  # features that stripes of the last
 
 @for_each(Part.FEATURES, "sst2", not_causal=NO_SPECIAL_TOKENS)
 def late_stripes(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether more than half of the late heads with a stripe have their largest stripe at [SEP] or punctuation.
+    """Test whether, for more than half of the late heads with a stripe, the largest stripe is at [SEP] or punctuation.
 
     Late heads are in the last third of the layers of the fine-tuned checkpoint. A stripe is a tenth of all weight more
     at some feature than on other tokens nearby. The largest one must be above [CLS] and every other feature, corrected

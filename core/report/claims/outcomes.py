@@ -25,7 +25,7 @@ MOST_TIMES = 10_000  # a plan for more rows than this multiple is not useful
 
 
 class OutcomeWord(StrEnum):
-    """The possible outcomes of testing a claim, including one for claims that no checkpoint can decide."""
+    """The possible outcomes of testing a claim, including an outcome for claims that no checkpoint can decide."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -39,7 +39,7 @@ HOLDS, FAILS, UNDECIDED, UNTESTED, KNOWN_ERROR = OutcomeWord
 
 @dataclass(frozen=True)
 class Decision:
-    """The outcome of a statistical test, and the number that determined the outcome.
+    """The outcome of a statistical test, with the number that determined it.
 
     Attributes:
         times: for an undecided test, the factor by which the number of examples must grow; None if no number would
@@ -56,8 +56,8 @@ class Decision:
 
     @property
     def clear(self) -> float:
-        """Return how far the statistic is from the margin, as a multiple of the half-width of its confidence interval;
-        0 if unknown."""
+        """Return the distance of the statistic from the margin, as a multiple of the half-width of its confidence
+        interval; 0 if unknown."""
         if self.statistic is None or self.margin is None:
             return 0.0
         half = _half(self.statistic, above=self.statistic.value > self.margin)
@@ -90,7 +90,7 @@ class Outcome:
 
     @property
     def needed(self) -> int | None:
-        """Estimate the number of examples that would decide an undecided claim. None if unknown."""
+        """Estimate how many examples would decide an undecided claim; None if unknown."""
         return math.ceil(self.n * self.times) if self.n and self.times else None
 
 
@@ -108,7 +108,7 @@ def found_by(
     margin: float | None = None,
     seeds: int | None = None,
 ) -> Outcome:
-    """Convert the decision of a statistical test to an outcome that the report shows."""
+    """Convert the decision of a statistical test to an outcome for the report."""
     statistic = decision.statistic if statistic is None else statistic
     margin = decision.margin if margin is None else margin
     about = (task or result.task, n, result.run, decision.times, statistic, margin, seeds)
@@ -128,8 +128,8 @@ def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
 
 
 def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
-    """Test for an increase. Return HOLDS if the interval is above `zero`, FAILS if the upper bound of the increase is
-    below one point, otherwise UNDECIDED."""
+    """Test for an increase. Return HOLDS if the interval is above `zero`, FAILS if its upper bound is less than one
+    point above `zero`, otherwise UNDECIDED."""
     decision = decided(estimate, zero)
     if decision.word == HOLDS or estimate.high is None or decision.word == FAILS:
         return decision
@@ -140,8 +140,8 @@ def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
 
 
 def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
-    """Test whether all estimates in one group exceed all estimates in another. Return HOLDS if all do significantly,
-    FAILS if a pair is significantly reversed, otherwise UNDECIDED."""
+    """Test whether every estimate in one group exceeds every estimate in another. Return HOLDS if all do significantly,
+    FAILS if any pair is significantly reversed, otherwise UNDECIDED."""
     estimates = [*upper, *lower]
     if not upper or not lower or any(estimate.low is None or estimate.high is None for estimate in estimates):
         return Decision(UNDECIDED)
@@ -163,7 +163,7 @@ def _pair(upper: Estimate, lower: Estimate) -> Decision:
 
 def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
     """Test that no change is a loss of more than `most`. Return HOLDS if every interval excludes larger losses, FAILS
-    if an interval has only larger losses, otherwise UNDECIDED.
+    if any interval contains only larger losses, otherwise UNDECIDED.
 
     A loss smaller than the margin does not count: an interval from -0.5 to -0.1 points holds.
     """
@@ -181,7 +181,7 @@ def _no_loss(change: Estimate, most: float) -> Decision:
 
 
 def exists(effects: Sequence[Estimate], bound: float) -> Decision:
-    """Test whether any head has an effect above `bound`: HOLDS if one has, FAILS if all are below, or UNDECIDED.
+    """Test whether any head has an effect above `bound`: HOLDS if one has, FAILS if all are below, otherwise UNDECIDED.
 
     Intervals are widened for the number of heads (Bonferroni), because the largest is picked. A head without an
     interval is undecided. The statistic is the deciding head.
@@ -201,7 +201,7 @@ def exists(effects: Sequence[Estimate], bound: float) -> Decision:
 
 def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Decision:
     """Test whether at least a fraction `share` of the heads has a weight above `bound`. Return HOLDS if enough
-    intervals are above it, FAILS if too many are below, otherwise UNDECIDED."""
+    intervals are above `bound`, FAILS if too many are below, otherwise UNDECIDED."""
     decisions = [decided(weight, bound) for weight in weights]
     words = [decision.word for decision in decisions]
     required = share * len(words) - 1e-9
@@ -222,8 +222,8 @@ def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Dec
 
 
 def within(changes: Sequence[Estimate], margin: float) -> Decision:
-    """Test that all changes are small. Return HOLDS if every interval is within ±`margin`, FAILS if one is entirely
-    outside, otherwise UNDECIDED."""
+    """Test that all changes are small. Return HOLDS if every interval is within ±`margin`, FAILS if any interval is
+    entirely outside, otherwise UNDECIDED."""
     if not changes:
         return Decision(UNDECIDED)
     return all_of([_within(change, margin) for change in changes])
@@ -272,7 +272,7 @@ def _weakest(decisions: Sequence[Decision]) -> Decision:
 
 
 def times_until(estimate: Estimate, zero: float) -> float | None:
-    """Return by which factor the number of examples must grow until the confidence interval excludes `zero`, if the
+    """Return the factor by which the number of examples must grow until the confidence interval excludes `zero`, if the
     estimate stays the same."""
     return _times(estimate.value - zero, _half(estimate, above=estimate.value > zero))
 
@@ -304,7 +304,7 @@ def said(estimate: Estimate | None, digits: int = 3) -> str:
 
 
 def points(estimate: Estimate) -> str:
-    """Format a change of a score in percentage points as text, such as "+1.2 (+0.3 to +2.1) points"."""
+    """Format a change in a score as text in percentage points, such as "+1.2 (+0.3 to +2.1) points"."""
     if estimate.low is None or estimate.high is None:
         return f"{100 * estimate.value:+.1f} points"
     return f"{100 * estimate.value:+.1f} ({100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}) points"
@@ -325,14 +325,14 @@ def on_rows(result: StepResult) -> str:
 
 
 def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Outcome]:
-    """Return the outcome UNTESTED with the reason why this part of the report has no results."""
+    """Return the outcome UNTESTED, with the reason why a part of the report has no results."""
     return [Outcome(UNTESTED, evidence.missing(part, task), task)]
 
 
 def for_each(
     part: Part, *tasks: str, swept: bool = False, loses: bool = False, starts: Sequence[str] = (), not_causal: str = ""
 ) -> Callable[[Callable[[Evidence, StepResult], Outcome | None]], Test]:
-    """Return a decorator that applies a test of a single result to every result in one part of the report.
+    """Return a decorator that turns a test of one result into a test of every result in one part of the report.
 
     Args:
         tasks: only results on these; empty for all.

@@ -43,13 +43,13 @@ from .seeds import compared, needs, over_seeds, score_of, welch, with_luck
 
 
 def by_separator(evidence: Evidence) -> list[Outcome]:
-    """Test whether classifying from the [SEP] vector scores at most one point lower than from the [CLS] vector. The
-    test accounts for variation over examples and seeds."""
+    """Test whether classifying from the [SEP] vector scores at most one point lower than classifying from the [CLS]
+    vector. The test accounts for variation over examples and seeds."""
     return _no_worse(evidence, Part.BY_SEPARATOR, "--set pooling=sep")
 
 
 def fresh_last_layers(evidence: Evidence) -> list[Outcome]:
-    """Test whether reinitialising and training only the last two layers loses at most one point of the score."""
+    """Test whether reinitialising the last two layers and training only them costs at most one point of the score."""
     return _no_worse(evidence, Part.FRESH_LAST, "--set reset_last=2 --set train_last=2")
 
 
@@ -90,7 +90,7 @@ PRINTED_GAIN = 35.9
 
 @for_each(Part.TUNING, "stsb", "qnli", starts=("random", "untrained"))
 def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether random weights score lower after fine-tuning than pre-trained weights without fine-tuning (with an
+    """Test whether fine-tuned random weights score lower than pre-trained weights without fine-tuning (with an
     untrained classification head). The interval includes the variation over examples and seeds."""
     tuning = finetuned_task(result.rows)
     untuned, random = tuning.mean("untrained"), tuning.mean("random")
@@ -109,8 +109,8 @@ def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcom
 
 def mean_gain(evidence: Evidence) -> list[Outcome]:
     """Recompute the published mean gain of fine-tuning over seven tasks, 35.9 points, from the printed cells. The
-    arithmetic is right, but the mean mixes accuracy with correlation and compares with an untrained classification
-    head."""
+    arithmetic is right. However, the mean mixes accuracy with correlation, and compares with an untrained
+    classification head."""
     result = evidence.one(Part.TUNING)
     if result is None:
         return untested(evidence, Part.TUNING)
@@ -140,12 +140,12 @@ NO_LENGTHS = "Fewer than two input lengths have an interval of r. Rerun this ste
 
 @for_each(Part.TUNING, starts=("pretrained", "random"))
 def pretraining_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a fine-tuned pre-trained checkpoint scores higher than a fine-tuned randomly initialised one."""
+    """Test whether fine-tuning a pre-trained checkpoint scores higher than fine-tuning one with random weights."""
     return beats(result, "random", "from random weights")
 
 
 def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None:
-    """Test whether fine-tuning scores higher from pre-trained weights than from another initialisation."""
+    """Test whether fine-tuning from pre-trained weights scores higher than fine-tuning from another initialisation."""
     tuning = finetuned_task(result.rows)
     best, other_mean = tuning.mean("pretrained"), tuning.mean(initialisation)
     metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
@@ -168,8 +168,8 @@ def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None
 
 @for_each(Part.TUNING, starts=("random",))
 def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a fine-tuned randomly initialised model is better than the best constant prediction. The claim fails
-    if the upper bound of its gain is below one point. STS-B is not part of the claim."""
+    """Test whether a model that is fine-tuned from random weights scores higher than the best constant prediction. The
+    claim fails if the upper bound of the gain is below one point. STS-B is not part of the claim."""
     if result.task == "stsb":
         return None
     tuning = finetuned_task(result.rows)
@@ -215,7 +215,7 @@ def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def neighbours(evidence: Evidence) -> list[Outcome]:
-    """Test whether some heads put more than half of their weight on the previous token, and some on the next token."""
+    """Test whether some heads put more than half of their weight on the previous token, and some on the next one."""
     sides = ("previous",) if evidence.causal else ("previous", "next")
     by_task = evidence.by_task(Part.STATISTICS)
     return [_neighbours(result, task, sides) for task, result in by_task.items()] or untested(evidence, Part.STATISTICS)
@@ -273,8 +273,8 @@ def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.DEPENDENCIES)
 def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether the head that is best on dev beats the best fixed distance on test for most dependencies, corrected
-    over dependencies."""
+    """Test whether the best head beats the best fixed distance for most dependencies, corrected over dependencies.
+    Heads are chosen on dev and compared on test."""
     labels: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
     dependency_scores = DependencyScore.among(result.rows)
     chosen = []
@@ -300,8 +300,8 @@ def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | No
 
 @for_each(Part.EFFECTIVE)
 def effective_drops(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether raw and effective attention are equal for the shortest inputs (correlation above .999) and differ
-    for the longest inputs (below .99), by their intervals over inputs.
+    """Test whether raw and effective attention are equal for the shortest inputs (correlation above .999) but differ
+    for the longest inputs (below .99). Correlations have intervals over inputs.
 
     The claim fails if they differ for the shortest inputs too. Results of earlier versions without intervals by length
     cannot be tested.

@@ -18,7 +18,7 @@ MOST_SEEDS = 100  # a plan for more seeds is not useful
 
 @dataclass(frozen=True)
 class Luck:
-    """The uncertainty of a mean that comes from the choice of random seeds."""
+    """The uncertainty of a mean that is due to the choice of random seeds."""
 
     spread: float = 0.0
     seeds: float = 1.0
@@ -27,21 +27,20 @@ class Luck:
 
     @property
     def half(self) -> float:
-        """Return the half-width of the 95 % confidence interval over seeds alone (Student's t)."""
+        """Return the half-width of the 95 % confidence interval due to seeds alone (Student's t)."""
         return _half(self.spread, self.seeds, self.freedom, self.several) if self.spread else 0.0
 
 
 def luck_of(values: Sequence[float]) -> Luck:
-    """Estimate the variation between random seeds from one value per seed. For a single value, the variation is set to
-    0."""
+    """Estimate the variation between random seeds from one value per seed. With only one value, the variation is 0."""
     if len(values) < 2:
         return Luck()
     return Luck(float(np.std(values, ddof=1)), len(values), len(values) - 1)
 
 
 def with_luck(rows: Estimate, luck: Luck) -> Estimate:
-    """Widen a confidence interval by the variation between random seeds. The bounds are None if this variation is
-    unknown."""
+    """Widen a confidence interval to include the variation between random seeds. The bounds are None if this variation
+    is unknown."""
     if math.isnan(luck.half):
         return Estimate(rows.value)
     low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck.half)
@@ -50,7 +49,7 @@ def with_luck(rows: Estimate, luck: Luck) -> Estimate:
 
 
 def score_of(score: TunedScore, metric: str, n: int) -> tuple[Estimate, Luck]:
-    """Return a fine-tuning score with its interval over dev examples, and the error that random seeds add."""
+    """Return a fine-tuning score with its interval over dev examples, and the uncertainty due to random seeds."""
     spread, seeds = score.spread(metric), score.n or 1
     unknown = float("nan")
     luck = Luck() if seeds < 2 else Luck(unknown if spread is None else spread, seeds, seeds - 1)
@@ -63,7 +62,7 @@ def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:
 
 
 def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
-    """Decide whether fine-tuning from one initialisation scores above another. None if a score is missing.
+    """Decide whether fine-tuning from one initialisation scores higher than from another; None if a score is missing.
 
     The interval covers errors over shared examples and over seeds.
     """
@@ -83,7 +82,7 @@ def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
 
 
 def welch(first: Luck, other: Luck) -> Luck:
-    """Compute the error that random seeds add to the difference between two means over seeds, by Welch's method."""
+    """Compute the uncertainty due to seeds of the difference between two means over seeds, by Welch's method."""
     squares = [luck.spread**2 / luck.seeds for luck in (first, other)]
     if not any(squares):
         return Luck()
@@ -107,8 +106,8 @@ def _pairs(tuning: FinetunedTask, upper: str, lower: str) -> list[float]:
 
 
 def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bool = True) -> Decision:
-    """Decide whether an estimate is above `zero`. Its interval includes the variation between random seeds. If
-    undecided, state how many more examples and seeds would settle it.
+    """Decide whether an estimate is above `zero`, given an interval that includes the variation between random seeds.
+    If undecided, state how many more examples and seeds would decide it.
 
     `more_rows` says whether the number of examples can be increased.
     """
@@ -146,8 +145,8 @@ def _half(spread: float, seeds: float, freedom: float, several: int) -> float:
 
 
 def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
-    """Average an estimate over random seeds that were evaluated on the same examples. Return the mean and the variation
-    between seeds.
+    """Average an estimate over random seeds evaluated on the same examples. Return the mean and the variation between
+    seeds.
 
     The mean of interval bounds is never too narrow, whatever the dependence.
     """
@@ -156,8 +155,8 @@ def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
 
 
 def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
-    """Decide whether a mean over random seeds is above `zero`. The decision that it is not (FAILS) is corrected for
-    `several` tests."""
+    """Decide whether a mean over random seeds is above `zero`. If the decision is FAILS, it is corrected for `several`
+    tests."""
     rows, luck = mean_of_seeds(seeds)
     decision = decided_with(rows, luck, zero)
     if decision.word != FAILS or several < 2:
@@ -167,8 +166,7 @@ def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float 
 
 
 def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequence[Estimate]]) -> Decision:
-    """Test whether all numbers in one group exceed all numbers in another. Numbers are compared between runs with the
-    same seed."""
+    """Test whether every number in one group exceeds every number in another. Runs with the same seed are compared."""
     if all(len(seeds) == 1 for seeds in (*upper, *lower)):
         return apart([seeds[0] for seeds in upper], [seeds[0] for seeds in lower])
     pairs = [[above - below for above, below in zip(first, second, strict=True)] for first in upper for second in lower]
@@ -176,7 +174,7 @@ def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequen
 
 
 def both(of_each: Decision, together: Decision) -> Decision:
-    """Combine two decisions: HOLDS or FAILS if both agree, otherwise UNDECIDED."""
+    """Combine two decisions: HOLDS or FAILS if the two agree, otherwise UNDECIDED."""
     if of_each.word == together.word and of_each.word != UNDECIDED:
         return of_each
     needed = next((decision for decision in (of_each, together) if decision.word == UNDECIDED), Decision(UNDECIDED))
@@ -184,7 +182,7 @@ def both(of_each: Decision, together: Decision) -> Decision:
 
 
 def in_every_seed(decisions: Sequence[Decision]) -> Decision:
-    """Combine one decision per seed: HOLDS if all hold, FAILS if all fail, otherwise UNDECIDED."""
+    """Combine the decisions for all seeds: HOLDS if all hold, FAILS if all fail, otherwise UNDECIDED."""
     words = {decision.word for decision in decisions}
     least = min(decisions, key=lambda decision: decision.clear)
     if len(words) == 1 and UNDECIDED not in words:

@@ -22,7 +22,7 @@ TOP = 2  # best heads named beside the paper's
 
 
 def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str = "") -> list[Measured]:
-    """Create one measured number per layer. All other fields are copied from the record `like`."""
+    """Create one measured number per layer. The remaining fields are copied from the record `like`."""
     listed = list(estimates)
     return [
         replace(like, item=Item(Quantity.LAYER, subject, layer=k, layers=len(listed)), estimate=estimate)
@@ -32,7 +32,7 @@ def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str
 
 
 def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
-    """Return BEFORE for the checkpoint of the report itself, and TUNED for a checkpoint that was fine-tuned from it."""
+    """Return BEFORE for the report's own checkpoint, and TUNED for a checkpoint that was fine-tuned from it."""
     return Condition.BEFORE if checkpoint == evidence.checkpoint else Condition.TUNED
 
 
@@ -84,8 +84,8 @@ def frames(evidence: Evidence) -> list[Measured]:
 
 
 def sink(evidence: Evidence) -> list[Measured]:
-    """Collect attention between targets and frame elements in the GPT-2 replication, with and without attention to the
-    first token."""
+    """Collect attention between targets and frame elements in the GPT-2 replication, both with and without attention to
+    the first token."""
     parts = ((Part.SINK, Condition.BEFORE), (Part.SINKLESS, Condition.WITHOUT_FIRST))
     return [
         value
@@ -96,8 +96,8 @@ def sink(evidence: Evidence) -> list[Measured]:
 
 
 def features(evidence: Evidence) -> list[Measured]:
-    """Collect the mean attention to linguistic features, [SEP] and [CLS], both over all layers and for each layer
-    (Kovaleva et al., Fig. 6)."""
+    """Collect the mean attention to linguistic features, [SEP] and [CLS], over all layers and for each layer (Kovaleva
+    et al., Fig. 6)."""
     values = []
     for result in evidence.of(Part.FEATURES):
         for checkpoint in dict.fromkeys(score.checkpoint for score in picked(result.scores, statistic="max")):
@@ -134,8 +134,7 @@ def classifying(evidence: Evidence) -> list[Measured]:
 
 
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
-    """Return the scores of heads in the last layer that measure attention from the token used for classification to a
-    feature."""
+    """Return last-layer scores of heads for attention from the token used for classification to a feature."""
     classifying = picked(some, statistic="classifying", feature=feature)
     checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]
     tuned = [score for score in checkpoint_scores if score.checkpoint != checkpoint] or checkpoint_scores
@@ -144,7 +143,7 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Collect the best head of each syntactic relation. A note states the attention of this head to other words at the
+    """Collect the best head of each syntactic relation. A note states how much this head attends to other words at the
     same distance (Kovaleva et al., Fig. 7)."""
     values = []
     for result in evidence.of(Part.RELATIONS):
@@ -197,8 +196,8 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """Count the heads whose value is above a bound. The interval of the count is found by counting the lower, and then
-    the upper, confidence limits of the heads in the same way."""
+    """Count the heads whose value is above a bound. For the interval of the count, the lower and the upper confidence
+    limits of the heads are counted in the same way."""
     lows, highs = [score.low for score in some], [score.high for score in some]
     low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)

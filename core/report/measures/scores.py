@@ -26,7 +26,7 @@ BEST_KEPT = "; the best epoch by these dev rows was kept, so the score is too hi
 
 
 def table_one(evidence: Evidence) -> list[Measured]:
-    """Collect the scores of Table 1 as means over seeds, with confidence intervals over dev examples."""
+    """Collect the scores of Table 1, as means over seeds with confidence intervals over dev examples."""
     values = []
     for result in evidence.of(Part.TUNING):
         tuning = finetuned_task(result.rows)
@@ -57,7 +57,7 @@ def scored(score: TunedScore, metric: str, n: int) -> Estimate:
 
 
 def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
-    """Return the score of the best constant prediction on dev, or 0 if the metric is undefined for constants."""
+    """Return the score of the best constant prediction on dev; 0 if the metric is undefined for constants."""
     if tuning.constant is None:
         return None
     score = tuning.constant.of_metric(tuning.metric) or 0.0
@@ -66,8 +66,8 @@ def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
 
 
 def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
-    """Explain why ablation cannot lower the score of a model: the score is no better than that of a constant
-    prediction. Return None if it can be lowered."""
+    """Explain that ablation cannot lower the score of a model that is no better than a constant prediction. Return None
+    if the score can be lowered."""
     result = evidence.one(Part.TUNING, task)
     if result is None:
         return None
@@ -88,7 +88,7 @@ def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
 
 
 def change(evidence: Evidence) -> list[Measured]:
-    """Collect the mean cosine of maps before and after fine-tuning for each layer (Kovaleva et al., Fig. 5)."""
+    """Collect, for each layer, the mean cosine between maps before and after fine-tuning (Kovaleva et al., Fig. 5)."""
     values = []
     for result in evidence.of(Part.CHANGE):
         layers = cosines(result)
@@ -110,7 +110,7 @@ def cosines(result: StepResult) -> list[Score]:
 
 
 def heads(evidence: Evidence) -> list[Measured]:
-    """Collect the best, mean and worst change of the score when one head is ablated (Kovaleva et al., Fig. 8)."""
+    """Collect the best, mean and worst change in the score when one head is ablated (Kovaleva et al., Fig. 8)."""
     values = []
     for result in evidence.of(Part.HEADS):
         sweep = readings.sweep(result.rows)
@@ -163,19 +163,19 @@ def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Co
 
 
 def best_by_layer(known: Sequence[tuple[AblatedTarget, Estimate]]) -> list[Estimate]:
-    """Return the highest change of the score for each layer when one of its heads is ablated."""
+    """Return, for each layer, the most positive change in the score when one of its heads is ablated."""
     layers = sorted({variant.layer or 0 for variant, _ in known})
     by_layer = [[change for variant, change in known if (variant.layer or 0) == layer] for layer in layers]
     return [max(changes, key=lambda change: change.value) for changes in by_layer]
 
 
 def layers(evidence: Evidence) -> list[Measured]:
-    """Collect the change of the score when a whole layer is ablated, for every layer (Kovaleva et al., Fig. 9)."""
+    """Collect, for every layer, the change in the score when the whole layer is ablated (Kovaleva et al., Fig. 9)."""
     return _by_layers(evidence, Part.LAYERS, ExhibitId.LAYERS, Condition.DISABLED)
 
 
 def alone(evidence: Evidence) -> list[Measured]:
-    """Collect the change of the score when only the best head of a layer is retained, for every layer (Michel et al.,
+    """Collect, for every layer, the change in the score when all heads except the best are ablated (Michel et al.,
     Table 2)."""
     return _by_layers(evidence, Part.ALONE, ExhibitId.ALONE, Condition.ZEROED)
 
@@ -197,8 +197,8 @@ def prune(evidence: Evidence) -> list[Measured]:
 
 
 def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
-    """Return two fractions of pruned heads: the largest fraction before the score becomes significantly lower, and the
-    smallest fraction at which the score is significantly lower."""
+    """Return two fractions of pruned heads: the largest fraction before the score falls significantly, and the smallest
+    fraction at which the score has fallen significantly."""
     share = 0.0
     for step in steps:
         if step.high is not None and step.high < step.baseline:
@@ -231,7 +231,7 @@ def _scored(result: StepResult, exhibit: ExhibitId, subject: str, score: Valued,
 
 
 def probes(evidence: Evidence) -> list[Measured]:
-    """Collect the results of probing: syntax trees from attention, word properties by layer, and the best layers."""
+    """Collect the results of probing: syntax trees from attention, properties of words by layer, and best layers."""
     values = []
     for result in evidence.of(Part.SYNTAX):
         note = "" if result.step.options.treebank else "trees parsed by machine"
@@ -254,7 +254,7 @@ def probes(evidence: Evidence) -> list[Measured]:
 
 
 def subnetworks(evidence: Evidence) -> list[Measured]:
-    """Collect the score at each fraction of pruned weights, and the scores of retrained subnetworks."""
+    """Collect the score at each fraction of pruned weights, and the scores of subnetworks after retraining."""
     values = []
     for result in evidence.of(Part.SUBNETWORKS):
         for score in (network for network in Subnetwork.defined(result.rows) if network.kind != "baseline"):
@@ -268,7 +268,7 @@ def subnetworks(evidence: Evidence) -> list[Measured]:
 
 
 def head_maps(evidence: Evidence) -> list[HeadRecord]:
-    """Collect one number per head for the heatmaps of Figs. 3, 5 and 8 in Kovaleva et al., by figure and task."""
+    """Collect one number per head for heatmaps like Figs. 3, 5 and 8 in Kovaleva et al., by figure and task."""
     records: list[HeadRecord] = []
     for result in evidence.of(Part.FRAMES):
         records += _map(result, ExhibitId.FRAMES, readings.frames(result.rows).heads, "mean largest weight")

@@ -58,7 +58,7 @@ def parquet_files(records: Records) -> dict[str, bytes]:
 
 
 def pictures(records: Records) -> dict[str, str]:
-    """Draw the plots of a report as SVG text in the colours of the light theme, by figure or table."""
+    """Draw the plots of a report as SVG text in the colours of the light theme. Return them by figure or table."""
     charts = {exhibit.id: chart_of(exhibit, records.about(exhibit.id)) for exhibit in exhibits()}
     drawn = {
         id: chart.to_dict() | {"config": theme.of_saved_charts()} for id, chart in charts.items() if chart is not None
@@ -67,7 +67,7 @@ def pictures(records: Records) -> dict[str, str]:
 
 
 def markdown(about: About, records: Records) -> str:
-    """Return the whole report as Markdown: the comparison with published numbers, and the outcomes of every claim."""
+    """Return the whole report as Markdown: the comparison with published numbers, and all outcomes of every claim."""
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
     measured_steps = sum(not step.error for step in records.steps)
     counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
