@@ -65,7 +65,7 @@ class Flag:
 
 
 class Need(enum.Enum):
-    """A requirement that a study's checkpoint and examples must meet before the study can start."""
+    """A requirement on the checkpoint and examples of a study, which is checked before the study starts."""
 
     CLASSIFIER = "a checkpoint with a classifier of the task"
     LABELS = "rows with labels"
@@ -82,8 +82,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The partial result of a unit of work, with its provenance. Fields of the provenance that are None are taken from
-    the options of the job."""
+    """The partial result of a unit of work, with its provenance. If a field of the provenance is None, the options of
+    the job determine it."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -142,7 +142,7 @@ class Study(Generic[O, P]):
     short_in: ClassVar[tuple[str, ...]] = ("table",)
 
     def units(self, options: O) -> list[Unit]:
-        """Divide a job into units of work. Raises an AtlasError for invalid options before any unit runs."""
+        """Divide a job into units of work. If options are invalid, raises an AtlasError before any unit runs."""
         raise NotImplementedError
 
     def run(self, options: O, unit: Unit) -> Done[P]:
@@ -150,7 +150,7 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job with these options requires of its checkpoint and examples. The default is `needs`."""
+        """Return what a job with these options requires of its checkpoint and examples; by default, `needs`."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
@@ -167,7 +167,7 @@ class Study(Generic[O, P]):
                 yield path, name in WRITTEN_TO
 
     def amount(self, options: O) -> int | None:
-        """Estimate the amount of work, or return None if it is unknown. Forms call this method; it must be fast."""
+        """Estimate the amount of work, or return None if it is unknown. Forms call this method, so it must be fast."""
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
@@ -179,7 +179,7 @@ class Study(Generic[O, P]):
         return merged(partials)
 
     def results(self, options: O, merged: P) -> Sequence[Result]:
-        """Convert the merged result of a job to records, each of which is stored as one row. Records with the fields
+        """Convert the merged result of a job to records, which are stored as one row each. Records with the fields
         statistic, layer, head and value are also stored as head scores."""
         raise NotImplementedError
 
@@ -223,7 +223,7 @@ class Study(Generic[O, P]):
 
     @property
     def in_rounds(self) -> bool:
-        """Return True if the study may request more units of work after the first round."""
+        """Return True if the study may need more units of work after the first round."""
         return type(self).more is not Study.more
 
     @property
@@ -281,7 +281,7 @@ def _check_bounds(option: "Declared", value: Any, study: str) -> None:
 
 
 def as_json(options: Any) -> Row:
-    """Return the options of a study as a dictionary of JSON values."""
+    """Return the options of a study as a JSON-serialisable dictionary."""
     return plain({option.name: _as_mapping(getattr(options, option.name)) for option in fields(options)})
 
 
@@ -293,7 +293,7 @@ def _as_mapping(value: Any) -> Any:
 
 
 def identity(study: str, options: Any) -> str:
-    """Return a SHA-256 hash of the name and options of a study. Equal options always have the same hash."""
+    """Return a SHA-256 hash of the name and options of a study. Equal options have equal hashes."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     text = json.dumps([current_name(study), plain(named)], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -390,7 +390,7 @@ class TrainingUnit:
 def provenance(
     checkpoint: "Checkpoint", row_ids: Sequence[str], *, dtype: str | None = None, split: str | None = None
 ) -> Provenance:
-    """Return the provenance of results: the weights, the example IDs, the device and the number format.
+    """Return the provenance of results, with the weights, the example IDs, the device and the number format.
 
     All other fields are None and are filled from the options of the run. `dtype` is required if it differs from that of
     the checkpoint, and `split` if the options have none.

@@ -29,7 +29,7 @@ def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times:
 
 
 def head_interval(head: str, low: float | None, high: float | None, form: str = "{:.2f}", times: int = 1) -> str:
-    """Return a sentence with the 95 % confidence interval for one head, or "" if there is no interval."""
+    """Return a sentence with the 95 % confidence interval for one head; "" if there is none."""
     interval = percent(low, high, form, times)
     return f"{head} has a {interval.replace('CI', 'CI of', 1)}." if interval else ""
 
@@ -42,7 +42,7 @@ def defined(value: float | None) -> float:
 
 
 def points_more(share: float, than: str) -> str:
-    """Format the difference between two fractions in percentage points, such as "1.7 points more than the baseline"."""
+    """Format the difference between two fractions as text, such as "1.7 points more than the baseline"."""
     points = round(100 * share, 1)
     if not points:
         return f"as much as {than}"
@@ -59,7 +59,7 @@ MOST, WORTH = 2, 0.05  # features, and relations, that the sentence names; how f
 
 @dataclass(frozen=True)
 class Fact:
-    """A sentence about one attention head. `source` states where its number comes from."""
+    """A sentence about one attention head. `source` states where the number in the sentence comes from."""
 
     about: str
     text: str
@@ -74,8 +74,8 @@ class HeadScores:
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return up to two scores of the head, largest difference from the baseline first. Their names start with
-        `prefix`, and they are significantly, and by at least 0.05, above their baseline."""
+        """Return up to two scores of the head whose names start with `prefix`, largest difference from the baseline
+        first. These scores are above their baseline significantly and by at least 0.05."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)

@@ -26,7 +26,7 @@ _WRONG_TYPE = ("_type", "_parsing", "finite_number", "literal_error")  # ends of
 
 
 def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], *, whole: bool = True) -> None:
-    """Check the options and rows of a run from another database before storing the run.
+    """Check the options and rows of an imported run before the run is stored.
 
     If `whole` is False (for runs of another version), `result_rows` later leaves out rows that lack a column. Raises
     InputError if a row lacks a column, or a value has another type than the study declares.
@@ -103,7 +103,7 @@ def _misfits_among(study: str, rows: Iterable[Any]) -> dict[int, str]:
 
 
 def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
-    """Raise InputError if a stored option does not have the type that the study declares."""
+    """Raise InputError if a stored option does not have the type that the study declares for it."""
     known = {one.name: options[one.name] for one in fields(kind) if one.name in options}
     try:
         TypeAdapter(kind).validate_python(known)

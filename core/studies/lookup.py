@@ -43,7 +43,7 @@ def _folders() -> dict[str, str]:
 
 
 def find_study(name: str) -> Study[Any, Any]:
-    """Import and return the study with the given name. Raises JobError if no such study exists."""
+    """Import the study with the given name and return it. Raises JobError if no such study exists."""
     module = module_of(name)
     try:
         imported = importlib.import_module(module)
@@ -84,7 +84,7 @@ def find_score(key: str) -> HeadScore:
 
 
 def label_of(key: str) -> str:
-    """Return the label of a head score. For an unknown score, the label is made from the names in its key."""
+    """Return the label of a head score. For an unknown score, the label is made from its key."""
     study, name, feature = _names(key)
     score = _score_of(key)
     label = score.label if score else f"{name} ({study})"
@@ -98,7 +98,7 @@ def meaning_of(key: str) -> str:
 
 
 def in_order(keys: Iterable[str]) -> list[str]:
-    """Sort the keys of head scores by study and, within each study, in the order of declaration."""
+    """Sort the keys of head scores by study. Within a study, keys are in the order of declaration."""
     return sorted(keys, key=lambda key: (*_place(*_names(key)[:2]), key))
 
 

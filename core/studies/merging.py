@@ -52,7 +52,7 @@ class Most:
 
 
 class First:
-    """Marks a field that keeps the value of the first partial result when partial results are merged."""
+    """Marks a field that has the value of the first partial result after partial results are merged."""
 
 
 class SortedBy:
@@ -81,7 +81,7 @@ OfFirst = Annotated[T, First()]
 
 
 def merged(partials: Sequence[P]) -> P:
-    """Merge partial results as their field types declare. Raises JobError if fields that must be equal differ."""
+    """Merge partial results according to their field types. Raises JobError if fields that must be equal differ."""
     kind = type(partials[0])
     declared = _declared(kind)  # type: ignore[arg-type]  # a class can be hashed
     key = next((name for name, how in declared.items() if isinstance(how, Joined) and how.key), None)

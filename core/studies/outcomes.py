@@ -34,7 +34,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Metrics:
-    """All metrics of one result row. Results are ranked by the first metric."""
+    """The metrics of one result row. Results are ranked by the first metric."""
 
     every: tuple[Metric, ...]
 
@@ -116,12 +116,12 @@ CHANGES_ALONE = {"read": _metrics, "write": _changes_alone}  # and of one that h
 
 
 def metrics_of(task: Task) -> tuple[str, ...]:
-    """Return the names of a task's metrics that can be bootstrapped. Results are ranked by the first metric."""
+    """Return the names of the metrics of a task that can be bootstrapped. Results are ranked by the first metric."""
     return ("pearson",) if task.is_score else tuple(task.metrics)
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return one number per example. Their mean is the metric of the task: accuracy or, for scores, Pearson's r."""
+    """Return one number per example, whose mean is the metric of the task: accuracy or, for scores, Pearson's r."""
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 
@@ -153,13 +153,13 @@ def prediction_changes(task: Task, gold: np.ndarray, plain: np.ndarray, changed:
 
 
 def changed_metric(before: Metric, change: Interval) -> Metric:
-    """Add to a metric of the unmodified model its change with an interval. Undefined values and changes are None."""
+    """Add the change, with an interval, to a metric of the unmodified model. Undefined values and changes are None."""
     value = None if change.value is None or before.value is None else before.value + change.value
     return Metric(before.name, value, estimate_of(change, before.name))
 
 
 def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
-    """Return the fraction of True values and the bounds of its 95 % Wilson interval; three NaNs for an empty array."""
+    """Return the fraction of True values with the bounds of its 95 % Wilson interval; three NaNs for an empty array."""
     if not len(hits):
         return (float("nan"),) * 3
     value, low, high = share_intervals(hits.sum(), len(hits))
@@ -167,6 +167,6 @@ def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
 
 
 def share_intervals(counts: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Divide counts by the number of examples (`rows`), and return the fractions with their 95 % Wilson intervals."""
+    """Divide counts by the number of examples (`rows`). Return these fractions with their 95 % Wilson intervals."""
     low, high = wilson_interval(np.asarray(counts), rows)
     return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # exactly 0 or 1

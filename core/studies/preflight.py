@@ -15,7 +15,7 @@ from .contract import Need, Study
 
 
 def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
-    """Raise InputError if the checkpoint is missing or cannot classify the task, or if the examples lack labels."""
+    """Raise InputError if the checkpoint is missing or cannot classify the examples, or if these have no labels."""
     for name in ("checkpoint", "before", *(["compare"] if options.get("compare") else [])):
         chosen = str(options.get(name) or "")
         if chosen.startswith(("data/", "/", "./", "~")) and _folder(chosen) is None:
@@ -45,7 +45,7 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
 
 
 def check_paths(study: Study[Any, Any], options: Any) -> None:
-    """Raise InputError if an option of the study is a path that users may not access."""
+    """Raise InputError if a path in the options of the study is one that users may not access."""
     for path, to_write in study.paths(options):
         if path != HUB:
             config.inside(path, to_write=to_write)

@@ -27,7 +27,7 @@ Write = Callable[[Any], dict[str, Any]]
 
 
 def column(name: str, default: Any = MISSING) -> Any:
-    """Declare a record field whose column name, such as "class", is not a valid name in Python."""
+    """Declare a record field whose column name, such as "class", is not a valid Python name."""
     return field(metadata={"column": name}, default=default)
 
 
@@ -38,7 +38,7 @@ def stated(default: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class Figure:
-    """Declares which field of a record is the number that findings and plots show, and how the number is described.
+    """Declares which field of a record is the number that findings and plots show, and how this number is described.
 
     Attributes:
         value: field of the number; None if the record overrides `numbers`.
@@ -92,7 +92,7 @@ class Result:
         return [self.number(value, self.FIGURE.words, getattr(self, "low", None), getattr(self, "high", None))]
 
     def number(self, value: float | None, words: str, low: float | None, high: float | None) -> Number:
-        """Describe one number of this record for findings, with the p-value and sample size of the record."""
+        """Describe one number of this record for findings, including the p-value and sample size of the record."""
         told = defaultdict(str, {name: "" if known is None else known for name, known in vars(self).items()})
         parts = [" ".join(part.format_map(told).split()) for part in words.split("|")]
         corrected = getattr(self, "q", None)
@@ -116,7 +116,7 @@ class Result:
 
 
 def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
-    """Convert each row with the last record class in `kinds` that matches it. Rows without a match are skipped."""
+    """Convert each row to the last record class in `kinds` that matches it. Rows that match no class are skipped."""
     for row in rows:
         if (kind := record_kind(kinds, row)) is not None:
             with contextlib.suppress(StoreError):  # stored by an earlier version
@@ -124,12 +124,12 @@ def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any
 
 
 def record_kind(kinds: Sequence[type[Result]], row: Mapping[str, Any]) -> type[Result] | None:
-    """Return the last record class in `kinds` that matches the row, or None if no class matches."""
+    """Return the last record class in `kinds` that matches the row; None if no class matches."""
     return next((kind for kind in reversed(kinds) if not kind.KINDS or row.get(kind.BY) in kind.KINDS), None)
 
 
 def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
-    """Convert a row to a record of the dataclass `kind`. If a column is missing, raises StoreError with its name."""
+    """Convert a row to a record of the dataclass `kind`. Raises StoreError that names a missing column."""
     values: dict[str, Any] = {}
     for known in known_fields(kind):  # type: ignore[arg-type]  # a class can be hashed
         if known.read is not None:
@@ -146,7 +146,7 @@ def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
 
 
 def picked(records: Iterable[R], **wanted: object) -> list[R]:
-    """Filter records by the values of their fields."""
+    """Return the records whose fields have the given values."""
     left = list(records)
     for name, value in wanted.items():  # one at a time: a report asks 2,000 times for a few of thousands of values
         value_of = attrgetter(name)
@@ -171,7 +171,7 @@ class _Field:
     default: Any
 
     def value(self, value: Any) -> Any:
-        """Convert a stored value to the type of its field, such as 1 to 1.0 or NaN to None."""
+        """Convert a stored value to the type of its field, for example 1 to 1.0 or NaN to None."""
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, float) and value != value:
@@ -225,7 +225,7 @@ class Valued(Result):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the value with its confidence interval. An undefined value becomes 0 without an interval."""
+        """Return the value with its confidence interval. An undefined value is 0 without an interval."""
         return Estimate(float(self.value or 0.0), self.low, self.high)
 
     @classmethod

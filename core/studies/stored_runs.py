@@ -21,7 +21,7 @@ _BETWEEN = re.compile(r", | and ")
 
 
 def standing(run: Mapping[str, Any]) -> Standing:
-    """Compare the weights that a stored run used with the current weights of its checkpoints on this machine.
+    """Compare the weights that a stored run used with the current weights of the same checkpoints on this machine.
 
     Return "present" (equal), "earlier" (changed), "unrecorded" (the run does not state its weights) or "elsewhere" (no
     checkpoint is on this machine, or the run trained its models).
@@ -38,7 +38,7 @@ def standing(run: Mapping[str, Any]) -> Standing:
 
 
 def hashes_of(text: Any) -> list[str]:
-    """Split the stored weight hashes of a run into a list with one hash per checkpoint."""
+    """Split the stored text of weight hashes of a run into a list with one hash per checkpoint."""
     return _BETWEEN.split(text) if isinstance(text, str) and text else []
 
 

@@ -19,11 +19,11 @@ BATCH_TEXTS = 64
 
 
 class NoParserError(InputError):
-    """Raised for a language pipeline without a part-of-speech tagger or dependency parser."""
+    """Raised if a language pipeline has no part-of-speech tagger or no dependency parser."""
 
 
 def pipeline_names() -> list[str]:
-    """Return the names of the available spaCy pipelines: the bundled pipeline first, then installed packages."""
+    """Return the names of the available spaCy pipelines: first the bundled pipeline, then installed packages."""
     from spacy.util import get_installed_models  # 2.6 s of start-up
 
     return [config.ENGLISH, *sorted(get_installed_models())]

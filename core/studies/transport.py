@@ -21,7 +21,7 @@ ARRAY, NOT_FINITE = "array", "not finite"  # keys that mark values without a JSO
 
 
 def encode(value: Any) -> Any:
-    """Convert a partial result, or a value inside one, to JSON types. Raises TypeError for unsupported types."""
+    """Convert a partial result, or a value inside one, to JSON-serialisable types. Raises TypeError if impossible."""
     if isinstance(value, np.ndarray):
         whole = np.ascontiguousarray(value)
         data = base64.b64encode(whole.tobytes()).decode()
@@ -51,7 +51,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: Any, value: Any) -> Any:
-    """Convert JSON written by `encode` back to a value of the type `kind`."""
+    """Convert JSON that `encode` has written back to a value of the type `kind`."""
     if isinstance(value, dict) and ARRAY in value and "dtype" in value:
         flat = np.frombuffer(base64.b64decode(value[ARRAY]), dtype=np.dtype(value["dtype"]))
         return flat.reshape(value["shape"]).copy()

@@ -40,7 +40,7 @@ TARGETS = ("heads", "layers")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedOptions(cross_fitting.CrossFitting):
-    """Options of cross-fitted ablation: how examples are divided into folds and which heads or layers are ablated."""
+    """Options for cross-fitted ablation: how examples are divided into folds and which heads or layers are ablated."""
 
     operator: Annotated[
         str, Flag("ablation method: disable (uniform attention), zero, previous, current, next or first")
@@ -51,7 +51,7 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """Ablation results in which every example was evaluated with a model that was not trained on it."""
+    """Ablation results in which every example was evaluated by a model that was not trained on it."""
 
     rows: Positions
     folds: PerExample

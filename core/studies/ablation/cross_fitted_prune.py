@@ -23,7 +23,7 @@ from .records import CrossFittedPart, PruneStep
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedPruneOptions(cross_fitting.CrossFitting):
-    """Options of cross-fitted pruning: how examples are divided into folds and in which orders heads are pruned."""
+    """Options for cross-fitted pruning: how examples are divided into folds, and in which orders heads are pruned."""
 
     orders: prune.Orders = ("importance", "random")
     order_rows: Annotated[

@@ -30,7 +30,7 @@ from . import cross_fitting, setup
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedScoresOptions(cross_fitting.CrossFitting):
-    """Options of cross-fitted scores: the folds of the examples, and the initial weights of the fine-tuned models."""
+    """Options for cross-fitted scores: the folds of the examples, and the initial weights of the fine-tuned models."""
 
     initialisations: Initialisations = ("pretrained", "random", "untrained")
     seeds: Seeds = (0,)
@@ -38,8 +38,8 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class TestedModels:
-    """Predictions of models that have the same initialisation and seed but were fine-tuned on different folds. Each
-    model predicts the examples of the fold that was left out of its training."""
+    """Predictions of models with the same initialisation and seed that were fine-tuned on different folds. Each model
+    predicts the examples of the fold that was left out of its training."""
 
     initialisation: str
     seed: int
@@ -53,7 +53,7 @@ class TestedModels:
 
 @dataclass(frozen=True)
 class CrossFittedPredictions:
-    """Predictions for examples that were not used for training, by models with several initialisations and seeds."""
+    """Predictions for examples that were not used for training, by models with different initialisations and seeds."""
 
     tested: Annotated[tuple[TestedModels, ...], MergedBy("initialisation", "seed")]
 

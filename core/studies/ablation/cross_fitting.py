@@ -26,7 +26,7 @@ from .records import CrossFittedPart
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFitting:
-    """Options of cross-fitting: the checkpoint, the examples, the number of folds and the training recipe."""
+    """Options for cross-fitting: the checkpoint, the examples, the number of folds and the training recipe."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "mrpc"
@@ -45,7 +45,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model trained on all folds except the fold `number`, with the score of a constant prediction on that fold."""
+    """A model trained on all folds except fold `number`, with the score of a constant prediction on that fold."""
 
     number: int
     folder: str
@@ -56,7 +56,7 @@ class TunedPart:
 
 @dataclass(frozen=True)
 class Fold:
-    """A cross-fitting fold: its examples, their positions, and the model fine-tuned on the other examples."""
+    """A cross-fitting fold: its examples, their positions, and the model that was fine-tuned on the other folds."""
 
     model: TunedPart
     learned: list[TaskRow]
@@ -65,7 +65,7 @@ class Fold:
 
 
 class CrossFittedStudy(Study[O, P]):
-    """Base class of studies that test each fold of the examples with a model fine-tuned on the other folds."""
+    """Base class of studies that test each fold of the examples with a model that was fine-tuned on the other folds."""
 
     arguments = TrainingUnit
     one_by_one = True
@@ -130,7 +130,7 @@ def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
 
 
 def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
-    """Return the training examples and their folds. Folds share no sentence and have similar class frequencies."""
+    """Return the training examples and their folds, which share no sentence and have similar class frequencies."""
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold  # 1 s of start-up
 
     task = task_of(options.task)
@@ -167,7 +167,7 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
 
 
 def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
-    """Assign a group number to each example. Examples that share a sentence (ignoring case) are in the same group."""
+    """Assign a group number to each example. Examples that share a sentence (ignoring case) get the same number."""
     group: dict[str, str] = {}
 
     def root(text: str) -> str:
@@ -196,7 +196,7 @@ def run_without(options: CrossFitting, number: int, initialisation: str, seed: i
 
 
 def part_score(task: Task, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """Score the predictions of a model on its held-out fold. The score of a constant prediction is the baseline."""
+    """Score the predictions of a model on its held-out fold. The baseline is the score of a constant prediction."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

@@ -59,7 +59,7 @@ Differences = Float[np.ndarray, "variant row"]
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DisableOptions(AblationOptions, setup.ReferenceOptions):
-    """Options of an ablation study: what is ablated, in which checkpoint, and on which examples."""
+    """Options for an ablation study: what is ablated, in which checkpoint, and on which examples."""
 
     what: Annotated[
         str,
@@ -92,7 +92,7 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Recomputed:
-    """Predictions recomputed in float32, with and without ablation, for the ablation targets in `targets`."""
+    """Predictions that were recomputed in float32, with and without ablation, for the ablation targets in `targets`."""
 
     targets: tuple[int, ...]
     rows: Positions
@@ -125,8 +125,8 @@ class Ablations:
 
     @property
     def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the float32 predictions without ablation and under each ablation. Predictions that were not computed
-        in float32 are NaN. Return None if no predictions were computed in float32."""
+        """Return the float32 predictions without ablation and for each ablation. Predictions that were not computed in
+        float32 are NaN. Return None if no predictions were computed in float32."""
         if not self.in_float32:
             return None
         plain, changed = np.full(len(self.rows), np.nan), np.full(self.changed.shape, np.nan)
@@ -152,7 +152,7 @@ class DisableStudy(setup.ExampleStudy[DisableOptions, Ablations]):
     p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> DisableOptions:
-        """Validate the options. Raises InputError if heads are named together with another kind of ablation target."""
+        """Validate the options. Raises InputError if both heads and another kind of ablation target are named."""
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if setup.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the only operator for parts
@@ -208,7 +208,7 @@ STUDY = DisableStudy()
 
 @dataclass(frozen=True)
 class Deviation:
-    """The largest errors that low precision (such as bfloat16) causes in a mean ablation effect and its t statistic."""
+    """The largest errors in a mean ablation effect and its t statistic that low precision (such as bfloat16) causes."""
 
     effect: float
     t: float
@@ -216,13 +216,13 @@ class Deviation:
 
 
 def sampled_variants(variants: int) -> list[int]:
-    """Choose the ablation targets that are also computed in float32. Return their indices, which are evenly spaced."""
+    """Return the indices, evenly spaced, of the ablation targets that are also computed in float32."""
     count = min(variants, max(LEAST, -(-variants // EVERY)))
     return sorted({round(k) for k in np.linspace(0, variants - 1, count)})
 
 
 def exactly_known(exact: Differences) -> np.ndarray:
-    """Return a boolean mask of the ablation targets whose outcomes were computed in float32 for every example."""
+    """Return a boolean mask of the ablation targets whose predictions were computed in float32 for every example."""
     return ~np.isnan(exact).any(1)
 
 
@@ -235,7 +235,7 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Find the ablation targets whose effects may be significant in float32 but are not fully computed in float32."""
+    """Find the ablation targets whose effects may be significant in float32, but are not fully computed in float32."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -244,7 +244,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Return the effects of each ablation target: in float32 if all of them are known, otherwise in low precision."""
+    """Return the effects of each ablation target, in float32 if all of them are known, otherwise in low precision."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -252,7 +252,7 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
-    """Group near-duplicate heads. Return as ablation targets each group, each of its heads, and random groups."""
+    """Group near-duplicate heads. As ablation targets, return the groups, each of their heads, and random groups."""
     checkpoint = opened.checkpoint
     key = (checkpoint.name, checkpoint.weights_hash, opened.task.key, data, seed, within)
     if key not in _KNOWN:
@@ -293,8 +293,8 @@ def group_contrasts(
     changed: np.ndarray,
     variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """Compare the effect of ablating a group of heads, for each metric, with two baselines: the sum of the effects of
-    ablating its heads one by one, and the mean effect of ablating equally many random heads."""
+    """Compare the effect of ablating a group of heads, for each metric, with two baselines. These are the sum of the
+    effects of ablating its heads one by one, and the mean effect of ablating as many random heads."""
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)
@@ -352,7 +352,7 @@ def swept_rows(
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
-    """Return the indices of the ablation targets to recompute in float32, because their effects may be significant."""
+    """Return the indices of the ablation targets whose effects may be significant, which are recomputed in float32."""
     if not merged.in_float32:
         return ()
     table = _Table(options, task_of(options.task), merged)

@@ -38,7 +38,7 @@ FREE, HELD = "free", "held"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FixedPatternOptions:
-    """Options of fine-tuning with fixed attention patterns: the checkpoint, the tasks, the heads and their patterns."""
+    """Options for fine-tuning with fixed attention patterns: the checkpoint, the tasks, the heads, their patterns."""
 
     checkpoint: Checkpoint = config.ENCODER
     tasks: TunedTasks = ("sst2",)

@@ -61,8 +61,8 @@ class ImportanceOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Gradients of the loss with respect to xi, a factor by which the output of a head is multiplied, and predictions
-    with each head ablated.
+    """Gradients of the loss with respect to the factor xi that multiplies the output of a head, and predictions with
+    each head ablated.
 
     Attributes:
         example, token: sums of |dL/dxi| over inputs, and over inputs and positions. *Shape:* (layer, head).

@@ -23,7 +23,7 @@ Texts = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Beside:
-    """Two inputs whose words are aligned, with their word-level attention maps and the change between these maps."""
+    """Two inputs with aligned words, their attention maps between words, and the change between these maps."""
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
     alignment: WordAlignment
@@ -32,7 +32,7 @@ class Beside:
 
 
 def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[Word, ...], ...], WordAlignment]:
-    """Align the words of two inputs, including special tokens. Return the words and their alignment."""
+    """Align the words of two inputs, including special tokens. Return the words and the alignment."""
     words = tuple(words_of(encoding) for encoding in (first, second))
     texts = [[word.text for word in side] for side in words]
     marks = ([word.sentence for word in words[0]], [word.sentence for word in words[1]])
@@ -40,7 +40,7 @@ def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[W
 
 
 def positions(first: "Encoding", second: "Encoding") -> Alignment:
-    """Align the token positions of two inputs. The tokens of two aligned words are matched from last to first."""
+    """Align the token positions of two inputs. Within two aligned words, tokens are matched from last to first."""
     words, alignment = word_alignment(first, second)
     pairs: list[tuple[int, int]] = []
     for first_word, second_word in alignment.pairs:
@@ -65,8 +65,8 @@ def aligned(
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """The logit of one class minus that of another, for input A (`first`) and input B (`second`). `choices` holds the
-    indices of both classes. For a regression model, `choices` is (0,) and the score is used instead."""
+    """The logit of one class minus that of another class, for input A (`first`) and input B (`second`). `choices` has
+    the indices of the two classes. In a regression model, `choices` is (0,) and the score is used instead."""
 
     choices: tuple[int, ...]
     first: float
@@ -89,7 +89,7 @@ class LogitDifference:
 
 
 def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
-    """Return the logit difference of the classes predicted for A and B or, if these are equal, of the top two for A."""
+    """Return the logit difference of the classes predicted for A and B; if these are equal, of the top two for A."""
     a, b = first[0], second[0]
     if len(a) == 1:
         return LogitDifference((0,), float(a[0]), float(b[0]))

@@ -48,7 +48,7 @@ Link = tuple[int, int]
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class KnockoutOptions(ExampleOptions):
-    """Options of an attention knockout: which attention edges are cut, in which checkpoint, and on which examples."""
+    """Options for an attention knockout: which attention edges are cut, in which checkpoint, and on which examples."""
 
     edges: Annotated[
         tuple[str, ...],
@@ -75,7 +75,7 @@ class KnockoutOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Knocked:
-    """Predictions before and after attention edges of each kind are removed, in single layers and in all layers.
+    """Predictions before and after attention edges of each kind are removed, from single layers and from all layers.
 
     Attributes:
         changed: *Shape:* (cut, example).
@@ -96,7 +96,7 @@ class Knocked:
 
 
 class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
-    """Remove attention edges, such as edges to separators, from one layer at a time, and measure how many predictions
+    """Remove attention edges, such as those to separators, in each layer in turn, and measure how many predictions
     change."""
 
     name, options, partial = "knockout", KnockoutOptions, Knocked
@@ -189,7 +189,7 @@ def _of_words(options: KnockoutOptions) -> list[str]:
 
 
 def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
-    """List the sets of layers in which attention edges are cut: each layer alone, then all layers together."""
+    """List the sets of layers from which attention edges are removed: each single layer, and all layers together."""
     own = list(attending or range(layers))
     return [*([layer] for layer in own), *([own] if len(own) > 1 else [])]
 
@@ -208,7 +208,7 @@ def is_of_words(kind: str) -> bool:
 
 def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str) -> list[Link]:
     """Find the pairs of token positions (earlier, later) that link words of two classes, such as "noun-adjective".
-    Words of several tokens are skipped."""
+    Words with several tokens are skipped."""
     first, other = (SORTS[name] for name in kind.split("-"))
     found = set()
     for number, sentence in enumerate(tagged):
@@ -224,7 +224,7 @@ def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str
 
 
 def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[list[Link]]:
-    """Sample links between words of each kind, so that all kinds have equally many links at each distance."""
+    """Sample word links of each kind so that every kind has the same number of links at each distance."""
     chance = np.random.default_rng([seed, zlib.crc32(text.encode())])
     counts = [Counter(later - earlier for earlier, later in links) for links in kinds]
     chosen: list[list[Link]] = []
@@ -239,7 +239,7 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """Compute, for each example, the logit of the likeliest label minus that of the second likeliest label.
+    """Compute, for each example, the largest logit minus the second-largest logit.
 
     `logits` [example, label] are computed with edges cut and `plain` without; `plain` determines both labels.
     """
@@ -251,7 +251,7 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare the effect of cutting the first kind of word link with that of each other kind, by paired t intervals."""
+    """Compare the effect of cutting word links of the first kind with that of each other kind (paired t intervals)."""
     names = list(moved)
     found = []
     for name in names[1:]:

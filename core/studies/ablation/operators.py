@@ -34,7 +34,7 @@ DEFAULT = ("disable", "zero", "mean", "resample", "constant")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class OperatorsOptions(AblationOptions, setup.ReferenceOptions):
-    """Options of a comparison between ablation methods."""
+    """Options for comparing ablation methods."""
 
     limit: Limit = 200
     operators: Annotated[
@@ -44,7 +44,7 @@ class OperatorsOptions(AblationOptions, setup.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Effects:
-    """The loss on each example without ablation, and the change of this loss for each ablation method and head.
+    """The loss on each example without ablation, and the change in this loss for each ablation method and head.
 
     Attributes:
         numbers: indices of the methods in the options.
@@ -65,7 +65,7 @@ class Effects:
 
 
 class OperatorsStudy(Study[OperatorsOptions, Effects]):
-    """Compare ablation methods: the change of the loss for every head, and the agreement of head rankings."""
+    """Compare ablation methods by the change in loss for every head, and by the agreement of head rankings."""
 
     name, options, partial, arguments = "operators", OperatorsOptions, Effects, NamedUnit
     question = "Do ablation methods agree on which heads matter?"

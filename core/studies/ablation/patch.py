@@ -33,7 +33,7 @@ WHAT = ("heads", "layers", "blocks", "feedforward", "layers-whole")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PatchOptions(ExampleOptions):
-    """Options of activation patching: what is patched, in which checkpoint, and how pairs of inputs are created."""
+    """Options for activation patching: what is patched, in which checkpoint, and how pairs of inputs are created."""
 
     limit: Limit = 100
     kind: Annotated[
@@ -76,7 +76,7 @@ class PatchPartial:
 
 
 class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
-    """Patch activations from original examples into perturbed examples, and measure the recovered logit difference."""
+    """Patch activations from original into perturbed examples, and measure the recovered logit difference."""
 
     name, options, partial = "patch", PatchOptions, PatchPartial
     one_by_one = True
@@ -172,9 +172,9 @@ class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute logit differences on input A, on B, and on B with each component patched. A difference is the logit of
-    the class predicted for A minus that of the class predicted for B. If both classes are the same, the runner-up for A
-    replaces the class for B."""
+    """Compute logit differences on input A, on B, and on B with each component patched. Each is the logit of the class
+    predicted for A minus that of the class predicted for B. If both are the same class, the runner-up for A is used
+    instead of the class for B."""
     a, b, patched_logits = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
     if a.shape[-1] == 1:
         return a[:, 0], b[:, 0], patched_logits[..., 0]

@@ -37,7 +37,7 @@ DEFAULT = tuple(kind for kind in PERTURBATIONS if kind not in ("typed", "same"))
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PerturbOptions(ExampleOptions):
-    """Options of a perturbation study: how inputs are changed, and on which checkpoint and examples."""
+    """Options for a perturbation study: how inputs are changed, and which checkpoint and examples are used."""
 
     kinds: Annotated[
         tuple[str, ...],
@@ -66,7 +66,7 @@ class Perturbations:
 
 
 class PerturbStudy(setup.ExampleStudy[PerturbOptions, Perturbations]):
-    """Change the inputs (for example their names, negation or word order), and count how many predictions change."""
+    """Change inputs (for example their names, negation or word order), and count how many predictions change."""
 
     name, options, partial = "perturb", PerturbOptions, Perturbations
     kinds = (Unmodified, Perturbation)
@@ -153,7 +153,7 @@ def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
 
 
 def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, str | None] | None:
-    """Perturb an example. Return its changed texts, or None if the perturbation does not apply to the example."""
+    """Perturb an example. Return the changed texts, or None if the perturbation is not applicable to the example."""
     try:
         made = perturb(kind, row.text, row.pair, seed=seed, choice=PerturbationChoice(mask=mask)).made  # type: ignore[attr-defined]
     except InputError:

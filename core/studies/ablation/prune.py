@@ -44,7 +44,7 @@ RandomOrders = Annotated[int, Flag("number of random pruning orders", least=1)]
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PruneOptions(AblationOptions):
-    """Options of head pruning: the pruning orders, the number of steps, and the examples."""
+    """Options for head pruning: the pruning orders, the number of steps, and the examples."""
 
     orders: Orders = ("importance", "sweep", "random")
     order_rows: Annotated[int | None, Flag("number of training examples that determine the pruning order", least=2)] = (
@@ -59,7 +59,7 @@ class PruneOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Curve:
-    """A pruning order of the heads, with the predictions before pruning and after each step."""
+    """A pruning order of heads, with the predictions before pruning and after each step."""
 
     order: str
     heads: tuple[Head, ...]
@@ -128,7 +128,7 @@ def order_names(options: PruneOptions) -> list[str]:
 
 
 def pruning_headline(rows: Sequence[Row]) -> Headline:
-    """Summarise in one sentence how the metric changes when half of the heads are pruned."""
+    """Summarise in one sentence how the metric changes if half of the heads are pruned."""
     steps = PruneStep.among(rows)
     order = steps[0].order
     half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
@@ -149,8 +149,8 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Prune heads in the order `name`, determined on the examples `learned`, and predict the examples `tested` after
-    each step. Return the curve and the number format used, such as float32."""
+    """Prune heads in the order `name`, which is determined on the examples `learned`. After each step, predict the
+    examples `tested`. Return the curve and the number format used, such as float32."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])
@@ -160,7 +160,7 @@ def drawn_curve(
 
 
 def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
-    """Convert a pruning curve to one record per step, starting with the unpruned model."""
+    """Convert a pruning curve to one record per step. The first record describes the unpruned model."""
     metric = metrics_of(task)[0]
     whole = float(effects.counted(metric, curve.gold, curve.plain[None], np.ones((1, len(curve.gold))))[0, 0])
     changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed)
@@ -179,7 +179,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
-    """Return all heads in the pruning order `name`. Importance, if used, is measured on the examples `learned`."""
+    """Return all heads in the pruning order `name`. Importance is measured on the examples `learned`, if needed."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     if name.startswith("random"):

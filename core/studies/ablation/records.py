@@ -35,7 +35,7 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Define a head score per ablation method and template (name, label, formula). The method is inserted at {}."""
+    """Define one head score per ablation method and template (name, label, formula). The method replaces {}."""
     return tuple(
         HeadScore(name.format(operator), label.format(operator), formula.format(operator), ("classifier", "labels"),
                   None, None, MICHEL if operator == "zero" else KOVALEVA, about="task")
@@ -86,7 +86,7 @@ class SeededRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSource(Result):
-    """The share of the score variance across fine-tuning runs that one source of randomness explains."""
+    """The share of the variance of scores between fine-tuning runs that is due to one source of randomness."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     FIGURE = Figure("share", "share of the spread|{task}|{metric}")
@@ -121,7 +121,7 @@ class SeedSpread(Result):
 
     @property
     def ends(self) -> str:
-        """Format the lowest and the highest score over fine-tuning runs as text."""
+        """Format the lowest and the highest score of fine-tuning runs as text."""
         if self.least is None or self.most is None:
             return "is undefined in some run"
         return f"ranges from {100 * self.least:.1f} to {100 * self.most:.1f}"
@@ -129,7 +129,7 @@ class SeedSpread(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadOverlap(Result):
-    """The mean overlap between the most important heads of two fine-tuning runs, compared with chance."""
+    """The mean overlap between the sets of most important heads in two fine-tuning runs, compared with chance."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("overlap",)
     FIGURE = Figure("value", "overlap of the most important heads|{task}")
@@ -147,7 +147,7 @@ class HeadOverlap(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class StableHead(Result):
-    """The number of fine-tuning runs, out of n, in which a head is among the most important heads."""
+    """In how many of n fine-tuning runs a head is among the most important heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     name: str
@@ -181,7 +181,7 @@ class CrossFittedPart(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportantHead(Result):
-    """The gradient-based importance of a head, normalised and unnormalised. Rank 1 is the most important head."""
+    """The gradient-based importance of a head, normalised and unnormalised. The most important head has rank 1."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("gradient", "gradient of the loss|{task}")  # `value` may be normalised within each layer
@@ -199,7 +199,7 @@ class ImportantHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RankCorrelation(Result):
-    """A rank correlation over n heads between importance and another score, or between the effects of two ablations."""
+    """A rank correlation over n heads, either of importance with another score or of the effects of two ablations."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
     name: str
@@ -235,7 +235,7 @@ class PruneStep(Result):
 
 @dataclass(frozen=True)
 class SharedEffect:
-    """An ablation target in two ablation runs, with the change of the main metric in each run."""
+    """An ablation target in two ablation runs, with the change in the main metric in each run."""
 
     name: str
     this: float | None
@@ -258,7 +258,7 @@ def _shared_effects_changes(rows: Sequence[Row]) -> dict[str, float | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Unmodified(Result):
-    """The scores of the unmodified model, and the numerical precision of the computed ablation effects."""
+    """The scores of the unmodified model, and the numerical precision with which ablation effects were computed."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
     name: str = stated("untouched")
@@ -289,7 +289,7 @@ class TargetResult(Result):
 
 
 def too_few_flips(flipped: int | None, n: int) -> str:
-    """Explain why a change of accuracy has no confidence interval, or return "" if enough predictions changed."""
+    """Explain why a change in accuracy has no confidence interval; "" if enough predictions changed."""
     if flipped is None or flipped >= FEW_FLIPS:
         return ""
     least = "at least " if not flipped else "about "
@@ -339,7 +339,7 @@ class AblatedTarget(TargetResult):
 
 @dataclass(frozen=True, kw_only=True)
 class SplitHalf(Result):
-    """The gain of the best ablation target on the half of the examples that selected it, and on the held-out half."""
+    """The gain from the best ablation target on the half of the examples that selected it, and on the other half."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("split half",)
     name: str
@@ -361,7 +361,7 @@ class SplitHalf(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanOverHeads(Result):
-    """The mean change of a metric over all ablated heads, which is the expected effect of ablating a random head."""
+    """The mean change in a metric over all ablated heads, which is the expected effect of ablating a random head."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mean over heads",)
     FIGURE = Figure("value", "mean change of {metric}|{task}")
@@ -384,7 +384,7 @@ class MeanOverHeads(Result):
 @dataclass(frozen=True, kw_only=True)
 class OperatorEffect(Result):
     """The effect of ablating a head by one method. For the method "constant", the fields `fit_...` hold the mean loss
-    if the output of the head is replaced by its mean, by zero or by the fitted constant."""
+    with the head output replaced by its mean, zero or the fitted constant."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("effect",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -408,7 +408,7 @@ class OperatorEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorAgreement(Result):
-    """The agreement (Kendall's tau) of two ablation methods in ranking heads on the same examples."""
+    """The agreement (Kendall's tau) between the head rankings of two ablation methods on the same examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
     name: str
@@ -533,8 +533,8 @@ class EdgeCut(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkContrast(Result):
-    """A comparison of cutting two kinds of word links in all layers. At each distance, equally many links of both kinds
-    are cut.
+    """A comparison between cutting two kinds of word links in all layers. At each distance, the same number of links of
+    both kinds is cut.
 
     Attributes:
         first, other: kinds of links, such as "noun-adjective".
@@ -561,7 +561,7 @@ class LinkContrast(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeparatorLayer(Changed):
-    """Attention to separator tokens in one layer, or in all layers if `layer` is None, and the effect of removing it.
+    """Attention to separators in one layer, or in all layers if `layer` is None, and the effect of removing it.
 
     `ratio` is the gradient of the loss with respect to attention to separators, divided by that to other tokens.
     `weight_on_separators` and `norm_on_separators` are fractions (None in earlier runs). `separators_of_pieces` is the
@@ -630,7 +630,7 @@ class Perturbation(Changed):
 
 
 def ablation_headline(rows: Sequence[Row]) -> Headline:
-    """Summarise an ablation in one sentence: the largest change of the metric and the number of significant changes."""
+    """Summarise an ablation in one sentence: the largest change in the metric and the number of significant changes."""
     untouched, variants = Unmodified.among(rows)[0], AblatedTarget.among(rows)
     changes = [(variant, variant.metrics.first.change) for variant in variants]
     told = [(variant, change) for variant, change in changes if change]
@@ -661,7 +661,7 @@ def ablation_headline(rows: Sequence[Row]) -> Headline:
 
 
 def interval_of(change: Estimate, flipped: int | None, n: int) -> str:
-    """Format the confidence interval of a metric's change, or explain why there is no interval."""
+    """Format the confidence interval of the change in a metric, or explain why there is none."""
     few = too_few_flips(flipped, n)
     return f"{few[:1].upper()}{few[1:]}." if few else percent(change.low, change.high)
 
@@ -672,7 +672,7 @@ def score_of(untouched: Unmodified) -> str:
 
 
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
-    """State in one sentence which kind of attention edge, if removed, changes the metric most."""
+    """State in one sentence which kind of attention edge changes the metric most when it is removed."""
     untouched = Unmodified.among(rows)[0]
     told = [(name, change, cut) for name, cut in cuts if (change := cut.metrics.first.change)]
     name, most, cut = max(told, key=lambda one: abs(one[1].value))
@@ -742,8 +742,8 @@ def _variant_row(variant: AblatedTarget) -> Row:
 
 
 def ablation_sentence(rows: Sequence[Row]) -> str:
-    """Return sentences on the significant effects of an ablation, and on the ablation target that scores best on
-    held-out examples."""
+    """Describe the significant effects of an ablation, and the ablation target with the best score on held-out
+    examples."""
     variants = AblatedTarget.among(rows)
     significant = ", ".join(variant.name for variant in variants if variant.p < SIGNIFICANT)
     effects = f"the effects of ablating {significant} are significant" if significant else "no effect is significant"

@@ -44,7 +44,7 @@ DRAWS = 1000  # of dev rows, for the standard error of one run's score
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SeedsOptions:
-    """Options of the study of random seeds: what is fine-tuned, and how often."""
+    """Options for the study of random seeds: what is fine-tuned, and how often."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -71,8 +71,8 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """One fine-tuning run in a Latin square of three random seeds, with the importance of each head on both halves of
-    the dev examples [half, layer, head]."""
+    """One fine-tuning run in a Latin square of three random seeds. Head importance is measured on both halves of the
+    dev examples [half, layer, head]."""
 
     seeds: Seeds
     tuned: TunedRun
@@ -87,7 +87,7 @@ class SeedRuns:
 
 
 class SeedStudy(Study[SeedsOptions, SeedRuns]):
-    """Measure the share of the variance of scores due to the initial weights, the training examples and the batch
+    """Measure how much of the variance of scores is due to the initial weights, the training examples and the batch
     order."""
 
     name, options, partial, arguments = "seeds", SeedsOptions, SeedRuns, TrainingUnit
@@ -307,7 +307,7 @@ class VarianceSource:
 
 
 def square(side: int) -> list[tuple[int, int, int]]:
-    """List the levels of the three factors in each run of a Latin square. Raises InputError if the side is below 3."""
+    """List the levels of the three factors for each run in a Latin square. Raises InputError if its side is below 3."""
     if side < 3:
         raise InputError(
             "The number of values for each random seed (side) must be at least 3, so that a residual can be estimated; "
@@ -317,7 +317,7 @@ def square(side: int) -> list[tuple[int, int, int]]:
 
 
 def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource]:
-    """Decompose the variance of scores in a Latin square into the shares of three factors and the residual.
+    """Decompose the variance of scores in a Latin square into the shares of the three factors and the residual.
 
     Scores must be in the order of `square`. Raises InputError if the side is below 3, and ValueError if the number of
     scores is wrong.
@@ -367,7 +367,7 @@ def _main(part: float, residual: float, side: int, total: float, chance: float) 
 
 
 def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarray, "run head"]:
-    """Mark the `top` heads with the highest values in each run. Ties are broken in favour of the lower index."""
+    """Mark the `top` heads with the highest values in each run. If values are equal, the lower index wins."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :top]
     chosen = np.zeros(values.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)
@@ -375,7 +375,7 @@ def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarra
 
 
 def by_chance(heads: int, top: int) -> float:
-    """Return the expected fraction of heads shared by two random sets of `top` heads."""
+    """Return the expected fraction of heads that two random sets of `top` heads have in common."""
     return top / heads
 
 

@@ -32,14 +32,14 @@ from .setup import ExampleOptions
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SeparatorsOptions(ExampleOptions):
-    """Options of the study of attention to separators."""
+    """Options for the study of attention to separators."""
 
     limit: Limit = 200
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """Loss gradients and attention weights for separator tokens, as [layer, example], and the model's predictions.
+    """Loss gradients and attention weights for separator tokens as [layer, example], and predictions of the model.
 
     Attributes:
         to_separator, to_other: mean |d loss / d A| over heads and queries, for separators and for all other visible
@@ -64,7 +64,7 @@ class Slopes:
 
 
 class SeparatorsStudy(setup.ExampleStudy[SeparatorsOptions, Slopes]):
-    """Test whether attention to [SEP] is a no-op, by gradients of the loss and by cutting attention to [SEP]."""
+    """Test whether attention to [SEP] is a no-op, using loss gradients and the effect of cutting attention to [SEP]."""
 
     name, options, partial = "separators", SeparatorsOptions, Slopes
     kinds = (Unmodified, SeparatorLayer)
@@ -115,7 +115,7 @@ class SeparatorsStudy(setup.ExampleStudy[SeparatorsOptions, Slopes]):
 
 
 def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float | None, float | None]:
-    """Compute a ratio of means with its 95 % confidence interval. For a single example, the bounds are None."""
+    """Compute a ratio of two means with its 95 % confidence interval. For a single example, the bounds are None."""
     ratio = float(above.mean() / below.mean())
     influence = (above - ratio * below) / below.mean()
     low, high = (float(end[0]) for end in mean_interval(influence[:, None]))

@@ -45,7 +45,7 @@ INTERVALS = "bets"  # method of the intervals; earlier versions have "at looks" 
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SequentialTestOptions(AblationOptions, setup.ReferenceOptions):
-    """Options of a sequential test: what is ablated on which examples, and the margin that an effect must exceed."""
+    """Options for a sequential test: what is ablated, on which examples, and the margin that an effect must exceed."""
 
     limit: Limit = None
     what: Annotated[
@@ -94,7 +94,7 @@ class SequentialTestOptions(AblationOptions, setup.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Taken:
-    """The measurements of a sequential test so far. Values that were not measured are NaN.
+    """The measurements that a sequential test has made so far. Values that have not been measured are NaN.
 
     Attributes:
         rows: positions of the examples in the task.
@@ -118,7 +118,7 @@ class Taken:
 
 
 class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
-    """Test which heads, layers or groups change the loss by more than a margin, with as few examples as possible."""
+    """Test which heads, layers or groups change the loss by more than a margin, using as few examples as possible."""
 
     name, options, partial, arguments = "sequential-test", SequentialTestOptions, Taken, ExampleUnit
     question = "Which heads matter by more than a margin?"
@@ -139,7 +139,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> SequentialTestOptions:
-        """Validate the options. Raises InputError if heads are named together with another kind of ablation target."""
+        """Validate the options. Raises InputError if both heads and another kind of ablation target are named."""
         return super().read(setup.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
@@ -158,8 +158,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units of work of the next interim analysis or, at the end, those that measure the metric for
-        ablation targets that matter."""
+        """Return the units of work of the next interim analysis. At the end, return those that measure the metric for
+        the ablation targets that matter."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -278,7 +278,7 @@ def row_order(options: SequentialTestOptions, rows: int) -> np.ndarray:
 
 
 def constant_loss(task: Task, gold: np.ndarray) -> float:
-    """Compute the loss of the best constant prediction: label entropy in nats, or variance of scores."""
+    """Compute the loss of the best constant prediction: label entropy in nats or, for scores, their variance."""
     if task.is_score:
         spread = float(np.var(gold))
     else:
@@ -330,7 +330,7 @@ class SequentialTestState:
 
     @cached_property
     def costs(self) -> np.ndarray:
-        """Return the cost of ablating each target for one example, in additional forward passes."""
+        """Return how many additional forward passes it costs to ablate each target on one example."""
         layers = self.taken.layers
         return np.array([
             capture.sweeping.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants
@@ -338,8 +338,8 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return the exact ablation effects on the clipped loss, as [target, example] with examples in sampling order.
-        Effects that were not measured are NaN."""
+        """Return the exact ablation effects on the clipped loss, as [target, example in sampling order]; NaN if not
+        measured."""
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property
@@ -391,7 +391,7 @@ def state_of(options: SequentialTestOptions, taken: Taken) -> SequentialTestStat
 
 
 def left_over(summary: SequentialTestSummary) -> str:
-    """Return text that states how many ablation targets do not matter and how many are undecided."""
+    """Return a text that states how many ablation targets do not matter and how many are undecided."""
     do, are = ("does" if summary.does_not_matter == 1 else "do"), ("is" if summary.open == 1 else "are")
     return f"{summary.does_not_matter} {do} not, {summary.open} {are} undecided"
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Return the dev and training examples that share no sentence with the fine-tuning examples of a checkpoint. Raises
-    InputError if the fine-tuning examples are not known."""
+    """Return the dev and training examples that have no sentence in common with the fine-tuning examples of a
+    checkpoint. Raises InputError if the fine-tuning examples are not known."""
     return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
 
 
@@ -72,7 +72,7 @@ class ExampleOptions:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class AblationOptions(ExampleOptions):
-    """Options that ablation studies share: checkpoint, task, examples and number format."""
+    """Options that all ablation studies have: checkpoint, task, examples and number format."""
 
     dtype: Dtype = "float32"
 
@@ -103,14 +103,14 @@ class Opened:
 
 
 def strongest_rival(logits: np.ndarray, answer: np.ndarray) -> np.ndarray:
-    """Return the index of the largest logit except that of `answer`, for each example. Logits are [example, output]."""
+    """Return the index of the largest logit other than `answer` for each example. Logits are [example, output]."""
     others = logits.copy()
     others[np.arange(len(logits)), answer] = -np.inf
     return others.argmax(1)
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """Open the classifier named in the options, in float32. The option `dtype` applies only to recomputed layers."""
+    """Open the classifier named in the options in float32. The option `dtype` applies only to recomputed layers."""
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
@@ -173,7 +173,7 @@ def units_of_rows(
 
 @dataclass(frozen=True)
 class AblationTarget:
-    """One or more components of a model that are ablated together, such as one head, a layer or a group of heads."""
+    """One or more components of a model that are ablated together, such as a head, a layer or a group of heads."""
 
     name: str
     layer: int | None
@@ -220,14 +220,14 @@ def head_groups_of(text: str) -> list[tuple[Head, ...]]:
 
 
 def has_parts(what: str, heads: str) -> bool:
-    """Return True if the ablation target includes sublayers or whole layers, which can only be zeroed."""
+    """Return True if the target has sublayers or whole layers, which can only be ablated by zeroing."""
     if what != "groups":
         return what in WHOLE
     return any(isinstance(component, LayerBlock) for group in groups_of(heads) for component in group)
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Set the option `what` to "groups" if heads are named. Raises InputError if `what` has another kind of target."""
+    """Set the option `what` to "groups" if heads are named. Raises InputError if `what` names another kind."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given
@@ -278,7 +278,7 @@ MEANS = {"class": "class of position", "position": "absolute position", "all": "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ReferenceOptions(ExampleOptions):
-    """Options of the ablation methods "mean", "resample" and "constant", which replace the outputs of heads."""
+    """Options for the ablation methods "mean", "resample" and "constant", which replace the outputs of heads."""
 
     reference: Reference = REFERENCE_ROWS
     draws: DrawnRows = DRAWS
@@ -302,7 +302,7 @@ def check_replacements(operator: str, options: ReferenceOptions) -> None:
 
 
 def replacements(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
-    """Create the replacements for head outputs, one per random draw. Return [None] if the method needs none."""
+    """Create replacements for head outputs, one per random draw. Return [None] if the method needs none."""
     check_replacements(operator, options)
     if operator not in capture.interventions.FROM_REFERENCE:
         return [None]
@@ -323,7 +323,7 @@ def reference_rows(opened: Opened, options: ReferenceOptions, most: int | None =
 
 
 def fitted_constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
-    """Return a constant output for every head, chosen to minimise the loss. The constants are cached in the worker."""
+    """Return a constant output for every head, chosen to minimise the loss. The worker caches these constants."""
     about = opened.checkpoint
     key = (about.name, about.weights_hash, opened.task.key, options.data, options.seed, options.reference)
     if key not in _FITTED:

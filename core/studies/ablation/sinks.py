@@ -102,7 +102,7 @@ class SinkPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkScore(Score):
-    """The attention of a head to its sink (the kind of token it attends to most), or the effect of changing that sink.
+    """The attention of a head to its sink (the token kind it attends to most), or the effect of changing the sink.
 
     Attributes:
         verdict: one of VERDICTS; None for heads without a sink.
@@ -121,7 +121,7 @@ class SinkScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class SinkLayer(Result):
-    """The verdict on the attention sinks of one layer, and the effect of removing all of these sinks together."""
+    """The verdict on the attention sinks of one layer, and the effect of removing all of its sinks together."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sinks of a layer",)
     FIGURE = Figure("value", "effect of removing all sinks|{task}")
@@ -145,7 +145,7 @@ class SinkLayer(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class MassiveLayer(Result):
-    """The largest activation after a layer, in multiples of the median magnitude in the same input.
+    """The largest activation after a layer, as a multiple of the median magnitude in the same input.
 
     Also the number of entries per input above 100 and 1,000 times the median. `at` is the kind of token.
     """
@@ -164,7 +164,7 @@ class MassiveLayer(Result):
 
 
 class SinksStudy(Study[SinksOptions, SinkPartial]):
-    """Find attention sinks, and test whether each sink is a no-op, adds a constant, or broadcasts input information."""
+    """Find attention sinks, and test whether each is a no-op, adds a constant, or broadcasts input information."""
 
     name, options, partial, arguments = "sinks", SinksOptions, SinkPartial, ExampleUnit
     question = "What do attention sinks do?"
@@ -320,7 +320,7 @@ def _found(options: SinksOptions, checkpoint: Any) -> tuple[SinkPartial, list[li
 
 
 def find(checkpoint: Any, encodings: Sequence[Any]) -> tuple[SinkPartial, list[list[Any]]]:
-    """Find the attention sinks of a checkpoint, and list the interventions on them whose effects are measured."""
+    """Find the attention sinks of a checkpoint, and list the interventions on sinks whose effects are measured."""
     massive = np.array(capture.sinks.massive_activations(checkpoint, encodings), dtype=float)
     sums = capture.sinks.find_sinks(checkpoint, encodings)
     layers, heads, kinds = sums.share.shape[1:]
@@ -391,8 +391,8 @@ def joint_intervals(effects: np.ndarray) -> np.ndarray:
 
 
 def verdict_of(whole: Sequence[float], removed: Sequence[float], replaced: Sequence[float], margin: float) -> str:
-    """Classify an attention sink as no-op, constant or broadcast, from the confidence intervals of three effects: of
-    ablating the head (`whole`), removing its sink, and replacing the sink by its mean over inputs."""
+    """Classify an attention sink as no-op, constant or broadcast. The verdict is based on the intervals of three
+    effects: of ablating the head (`whole`), removing the sink, and replacing the sink with its mean over inputs."""
     if not whole[0] > margin:
         return NOTHING
     if removed[1] < margin:

@@ -114,7 +114,7 @@ COLUMNS = {"encoder": "Enc-Enc", "cross": "Enc-Dec", "decoder": "Dec-Dec"}  # Mi
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TranslationOptions:
-    """Options of the study of an encoder-decoder for translation."""
+    """Options for the study of an encoder-decoder for translation."""
 
     checkpoint: Checkpoint = "atlas-translator"
     what: Annotated[
@@ -139,7 +139,7 @@ class TranslationOptions:
 
 @dataclass(frozen=True)
 class TranslationMeasurement:
-    """The result of one measurement on the heads of an encoder-decoder. Fields that do not apply are empty.
+    """The result of one measurement on the heads of an encoder-decoder. Fields that are not applicable are empty.
 
     Attributes:
         names: heads ("Cross L1H2"); for pruning, in the order of removal within each kind.
@@ -167,7 +167,7 @@ class TranslationPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class UnmodifiedTranslation(Result):
-    """The scores of the unmodified translation model: the fractions of exact translations and of correct tokens."""
+    """The scores of the unmodified translation model, as fractions of exact translations and of correct tokens."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
     name: str

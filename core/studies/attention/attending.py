@@ -22,7 +22,7 @@ T = TypeVar("T", bound=Sums)
 
 
 class Attending(Study[A, Pieces[T]], Generic[A, T]):
-    """Base class of studies that observe attention in forward passes and sum the measurements over chunks of inputs."""
+    """Base class of studies that measure attention in forward passes and sum the measurements over chunks of inputs."""
 
     arguments = ChunkUnit
     looks_at_maps = True
@@ -33,11 +33,11 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         raise NotImplementedError
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Measure attention on some inputs. By default, the model runs once on every input."""
+        """Measure attention on some inputs. By default, each input runs through the model once."""
         studies.attention.measures.observe(checkpoint, pipeline, inputs, [measure])
 
     def scores(self, options: A, sums: T) -> Sequence[Result]:
-        """Compute the scores of one checkpoint and task from sums over all inputs."""
+        """Compute the scores for one checkpoint and task from sums over all inputs."""
         raise NotImplementedError
 
     def read(self, given: Mapping[str, Any]) -> A:
@@ -78,13 +78,13 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """Create a score without a head and without a value. If no value can be computed, `note` states the reason."""
+    """Create a score that has no head and no value. `note` states why no value could be computed, if so."""
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 
 
 def at_head(score: S, value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> S:
-    """Copy a score, and fill in the value and confidence interval of one head. The upper bound is at most `most`."""
+    """Copy a score, filling in the value and confidence interval of one head. The upper bound is at most `most`."""
     number, low, high = ends(value, layer, head, most=most)
     return replace(score, layer=layer, head=head, value=number, low=low, high=high, n=int(value.n[0]))
 
@@ -98,7 +98,7 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Return one score per head. If nothing was measured, return one score without a value and the note `otherwise`."""
+    """Return one score per head. If nothing was measured, return one score with no value and the note `otherwise`."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)
@@ -106,15 +106,15 @@ def of_heads(
 
 
 def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:
-    """Copy the score of a head, and add its baseline and its difference from the baseline."""
+    """Copy the score of a head, adding its baseline and its difference from the baseline."""
     above, low, high = ends(effect, layer, head)
     baseline = None if score.value is None else score.value - above
     return replace(score, baseline=baseline, effect=above, effect_low=low, effect_high=high)
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Copy the score of a head, and fill in its contrast unless `contrast` is None. The contrast is the part of the log
-    attention weight that other properties of the tokens, such as their position, do not explain."""
+    """Copy the score of a head, filling in its contrast unless `contrast` is None. The contrast is the part of the log
+    attention weight that other token properties, such as position, do not explain."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)
@@ -122,7 +122,7 @@ def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head:
 
 
 def ends(value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> tuple[float, float, float]:
-    """Return the value of one head and its two confidence bounds. The upper bound is at most `most`."""
+    """Return the value of one head and both bounds of its confidence interval. The upper bound is at most `most`."""
     return (
         float(value.value[layer, head, 0]),
         float(value.low[layer, head, 0]),

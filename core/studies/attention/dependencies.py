@@ -47,7 +47,7 @@ SPLITS = ("dev", "test")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DependenciesOptions:
-    """Options of the study that evaluates attention heads on gold dependencies."""
+    """Options for the study that evaluates attention heads on gold dependencies."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     treebank: Annotated[
@@ -165,7 +165,7 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Copy a score, and add its contrast (attention not explained by distance and word classes) and its p-value."""
+    """Copy a score, adding its contrast (attention not explained by distance and word classes) and p-value."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head
@@ -180,7 +180,7 @@ def best_of_dev(
     dev_distances: "Counter[int]",
     test_distances: "Counter[int]",
 ) -> DependencyScore:
-    """Choose the head and the fixed distance that are most accurate on dev. Return their accuracies on test."""
+    """Choose the most accurate head and the most accurate fixed distance on dev. Return their accuracies on test."""
     if not on_dev.n[0] or not on_test.n[0]:
         return replace(score, n=int(on_test.n[0]), note="too few links of this label")
     accuracies = on_dev.value[..., 0]

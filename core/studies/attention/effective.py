@@ -31,7 +31,7 @@ BIN = 8  # lengths of 1 to 8, 9 to 16 ... pieces are shown together
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class EffectiveOptions(AttendingOptions):
-    """Options of the study of effective attention."""
+    """Options for the study of effective attention."""
 
     limit: Limit = 100
 
@@ -55,8 +55,8 @@ class EffectiveStudy(Attending[EffectiveOptions, EffectiveSums]):
     gives = "effective attention"
 
     def units(self, options: EffectiveOptions) -> list[Unit]:
-        """Divide the inputs into small chunks, because effective attention needs a singular value decomposition per
-        head."""
+        """Divide the inputs into small chunks, because effective attention needs a singular value decomposition for
+        each head."""
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options, ROWS_A_UNIT)]
 
     def measure(self, options: EffectiveOptions, checkpoint: Any) -> "EffectiveMeasure":
@@ -116,7 +116,7 @@ STUDY = EffectiveStudy()
 
 
 def by_length(lengths: Sequence[LengthCorrelation], over: str = "") -> str:
-    """Return a sentence that compares raw and effective attention on short and long inputs, or "" without data."""
+    """Return a sentence that compares raw and effective attention on short and long inputs; "" if there are no data."""
     equal = max((length.length_to for length in lengths if length.mean > EQUAL), default=0)
     longer = [length for length in lengths if length.length_from > equal]
     if not longer:

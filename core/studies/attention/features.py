@@ -58,7 +58,7 @@ FeatureNames = Annotated[
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FeaturesOptions(AttendingOptions):
-    """Options of the study of attention to linguistic features."""
+    """Options for the study of attention to linguistic features."""
 
     compare: Annotated[
         str | None,
@@ -137,8 +137,8 @@ STUDY = FeaturesStudy()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """Return one score per head, feature and statistic, such as "max". If no input has the feature, return only a note
-    for this feature."""
+    """Return one score per head, feature and statistic, such as "max". For a feature that no input has, return only a
+    note."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():

@@ -24,7 +24,7 @@ ENDS, DECILES = 3, range(10, 100, 10)
 
 @dataclass(frozen=True)
 class Chosen:
-    """An input in the gallery of a head, with its score and its rank, such as "highest 1" or "90 %"."""
+    """An input in the gallery of a head, with its score and rank. Ranks are names such as "highest 1" or "90 %"."""
 
     input: int
     where: str
@@ -53,8 +53,8 @@ class InputScores:
 def input_scores(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore, *, by_norms: bool = False
 ) -> Float[np.ndarray, "input layer head"]:
-    """Compute a score for each input and head. Undefined scores are NaN. Raises InputError for a score that can only be
-    computed from several inputs."""
+    """Compute a score for every input and head. Undefined scores are NaN. Raises InputError for a score that needs
+    several inputs."""
     scores = InputScores(checkpoint, encodings, score)
     if by_norms:
         run_norms(checkpoint, encodings, [scores])

@@ -80,7 +80,7 @@ class Prepared:
 
 @runtime_checkable
 class Measurement(Protocol):
-    """Accumulates one kind of measurement on one checkpoint. `tags` states whether it needs part-of-speech tags."""
+    """Accumulates measurements of one kind on one checkpoint. `tags` is True if they need part-of-speech tags."""
 
     tags: bool
 
@@ -91,7 +91,7 @@ class Measurement(Protocol):
 
 @runtime_checkable
 class Measure(Measurement, Protocol):
-    """A measurement of attention. Several measurements can share one forward pass."""
+    """A way of measuring attention. Several measurements can share one forward pass."""
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Prepare to measure a batch of inputs, and return the observers for the forward pass of the batch."""
@@ -130,7 +130,7 @@ def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText])
 
 
 def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText], measures: Iterable[Measure]) -> None:
-    """Run the model once on all inputs, in chunks, and update several measurements."""
+    """Run the model once on all inputs, in chunks, and update all given measurements."""
     kept, inputs = list(measures), in_windows(checkpoint, inputs)
     for start in range(0, len(inputs), ROWS_A_CHUNK):
         with _uncollected():
@@ -152,7 +152,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def pipeline_for(measure: Measurement, name: str | None) -> Any:
-    """Return the cached language pipeline that a measurement needs, or None if it needs no part-of-speech tags."""
+    """Return the cached language pipeline for a measurement; None if the measurement needs no part-of-speech tags."""
     return worker_cache.pipeline(name) if measure.tags else None
 
 
@@ -169,7 +169,7 @@ class TaggedPieces:
 
 
 class FeatureFinder:
-    """Finds the tokens that have certain linguistic features, and caches the features of words by their tags."""
+    """Finds the tokens that have given linguistic features, and caches the features of words by their tags."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
@@ -180,7 +180,7 @@ class FeatureFinder:
         self._carried = np.zeros((1, len(self.features)), dtype=bool)
 
     def find(self, ready: Prepared) -> TaggedPieces:
-        """Annotate tokens with linguistic features. A token belongs to a word if the two share characters."""
+        """Find the linguistic features of each token. A token belongs to a word if the two share characters."""
         length, spelled = len(ready.encoding), dict[str, int]()
         tags, spellings = [-1] * length, [-1] * length
         joined: list[tuple[int, int]] = []  # pieces of two words carry what both do
@@ -300,7 +300,7 @@ class FeatureMeasure:
 
 
 def features_again(sums: FeatureSums) -> FeatureAttention:
-    """Restore the accumulator of attention to linguistic features from stored sums."""
+    """Recreate the accumulator of attention to linguistic features from stored sums."""
     attention = FeatureAttention(sums.layers, sums.heads, sums.features, causal=sums.causal)
     sums.means.widen(attention.means.sums.shape[-1])  # partials of an older version without contrasts
     attention.means = sums.means
@@ -426,7 +426,7 @@ class RelationMeasure:
 
 
 def relations_again(sums: RelationSums, relations: Sequence[Relation]) -> RelationAttention:
-    """Restore the accumulator of attention along relations from stored sums."""
+    """Recreate the accumulator of attention along relations from stored sums."""
     names, across = [relation.name for relation in relations], [relation.across for relation in relations]
     attention = RelationAttention(sums.layers, sums.heads, names, across=across, causal=sums.causal)
     sums.means.widen(attention.means.sums.shape[-1], blocks=2 * len(names))  # older partials lack some
@@ -441,7 +441,7 @@ def linked_words(
     links: Sequence[Sequence[tuple[tuple[int, int], tuple[int, int]]]],
     pieces: Sequence[Sequence[tuple[int, ...]]] | None = None,
 ) -> LinkedWords:
-    """Convert links between spaCy words to links between the words that the tokens of the model form.
+    """Convert links between spaCy words to links between the words that consist of the model's tokens.
 
     A token that spans two words joins them. Links inside such a word, or to a word without tokens, are left out.
 
@@ -510,7 +510,7 @@ class StatisticsMeasure:
 
 
 def distances_again(sums: StatisticsSums) -> HeadDistances:
-    """Restore the accumulator of distances between heads from stored sums."""
+    """Recreate the accumulator of distances between heads from stored sums."""
     distances = HeadDistances(sums.layers, sums.heads)
     distances.sums, distances.rows = sums.distances, sums.rows
     return distances
@@ -607,7 +607,7 @@ def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, n
 
 
 def token_types(encoding: Encoding) -> dict[str, tuple[int, ...]]:
-    """Group the positions of an input by token type. Every position belongs to exactly one type."""
+    """Group the token positions of an input by token type. Every position belongs to exactly one type."""
     start = () if encoding.first is None else (encoding.first,)
     separators = tuple(k for k in encoding.separators if k not in start)
     points = tuple(

@@ -39,7 +39,7 @@ KOBAYASHI = "Kobayashi et al. 2020"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class NormsOptions(AttendingOptions):
-    """Options of the study of norm-based attention."""
+    """Options for the study of norm-based attention."""
 
     pipeline: Pipeline = None
     features: FeatureNames = features.FEATURES

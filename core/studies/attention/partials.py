@@ -21,7 +21,7 @@ class InputOffset:
 
 @dataclass(frozen=True)
 class Sums:
-    """Base class of attention measurements summed over inputs. Each of the `layers` layers has `heads` heads."""
+    """Base class of sums of attention measurements over inputs. Each of `layers` layers has `heads` heads."""
 
     at: InputOffset
     layers: int
@@ -54,8 +54,8 @@ class FeatureSums(Sums):
 
 @dataclass(frozen=True)
 class RelationSums(Sums):
-    """Sums of attention along relations between words. For each relation, `distances` has the number of links at each
-    distance."""
+    """Sums of attention along relations between words. `distances` has the number of links at each distance, for each
+    relation."""
 
     relations: tuple[str, ...]
     distances: Summed[tuple[dict[int, int], ...]]
@@ -63,7 +63,7 @@ class RelationSums(Sums):
 
 @dataclass(frozen=True)
 class StatisticsSums(Sums):
-    """Sums of head statistics over inputs, and of distances between heads over `rows` rows of attention maps."""
+    """Sums of head statistics over inputs, and sums of distances between heads over `rows` rows of attention maps."""
 
     distances: Summed[np.ndarray]
     rows: Summed[int]
@@ -71,7 +71,7 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class BudgetSums(Sums):
-    """Sums of attention from heads to kinds of tokens. If `syntax` is True, governors and dependents are included.
+    """Sums of the attention of heads to kinds of tokens. If `syntax` is True, governors and dependents are included.
 
     `by_class`, `drawn`, `counts` and `even` are as in `core.scoring.budget.BudgetAttention`; empty unless requested.
     """
@@ -85,7 +85,7 @@ class BudgetSums(Sums):
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Sums of raw and effective attention to each type of token, and of the correlation r between the two.
+    """Sums of raw and effective attention to each type of token, and of the correlation r between both.
 
     `by_length` has the sum of r and the number of inputs for each number of tokens; `squares` has sums of r squared.
     """
@@ -96,14 +96,14 @@ class EffectiveSums(Sums):
 
 @dataclass(frozen=True)
 class RoleSums(Sums):
-    """Sums of the scores for all head roles. `copying` has the OV copying score of each head, if it can be computed."""
+    """Sums of the scores for all head roles. `copying` has the OV copying score of each head, if available."""
 
     copying: OfFirst[np.ndarray]
 
 
 @dataclass(frozen=True)
 class NormSums(Sums):
-    """Sums over inputs: norm-based attention to features, its statistics, and vector norms by type of token."""
+    """Sums over inputs of norm-based attention to features, its statistics, and vector norms by type of token."""
 
     features: FeatureSums
     statistics: StatisticsSums
@@ -132,6 +132,6 @@ class PatternSums(Sums):
 
 @dataclass(frozen=True)
 class Pieces(Generic[S]):
-    """Sums from several units of work. Those with the same checkpoint and task are merged."""
+    """Sums from several units of work. Sums for the same checkpoint and task are merged."""
 
     pieces: Annotated[tuple[S, ...], MergedBy("at.checkpoint", "at.task", order="at.start")]

@@ -15,7 +15,7 @@ S = TypeVar("S", bound="Score")
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Result):
-    """The score of one attention head or layer. Columns that are missing in the stored row are None.
+    """The score of one attention head or layer. Columns that the stored row lacks are None.
 
     Attributes:
         layer, head: from 0.
@@ -61,13 +61,13 @@ class Score(Result):
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """Return the contrast with its interval. The contrast is the log attention weight that other factors, such as
-        token positions, do not explain."""
+        """Return the contrast with its interval. The contrast is the part of the log attention weight that other
+        factors, such as token position, do not explain."""
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod
     def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return the scores of single heads. Rows that only state why a value is missing are left out."""
+        """Return the scores of single heads. Rows that only state why a value is missing are ignored."""
         return [score for score in cls.among(rows) if score.layer is not None and score.value is not None]
 
 
@@ -86,7 +86,7 @@ class RelationScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyScore(Score):
-    """The test accuracy of one head for a dependency relation and direction. The head was the best on the dev split."""
+    """The test accuracy of the best head on dev for a dependency relation and direction."""
 
     distance: int | None = None
     dev: float | None = None
@@ -117,7 +117,7 @@ class BudgetScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleScore(Score):
-    """The score of a head for one role, such as "induction". `has` is True if the head has the role."""
+    """The score of a head for one role, such as "induction". `has` is True if the head takes this role."""
 
     role: str | None = None
     has: bool | None = None
@@ -125,7 +125,7 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """One statistic of a head. The record of the statistic "place" has the coordinates in the similarity plot."""
+    """One statistic of a head. For the statistic "place", it has the coordinates in the similarity plot."""
 
     queries: int | None = None
     x: float | None = None
@@ -143,7 +143,7 @@ class EffectiveScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class LengthCorrelation(Result):
-    """The mean correlation between raw and effective attention over n inputs within a range of lengths."""
+    """The mean correlation between raw and effective attention, over n inputs whose lengths are in a given range."""
 
     BY: ClassVar[str] = "statistic"
     KINDS: ClassVar[tuple[str, ...]] = ("correlation by length",)
@@ -200,7 +200,7 @@ class ChangeScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlikeHead(Result):
-    """An attention head, its nearest head (`other`), the distance between them, and its group of similar heads."""
+    """An attention head, its nearest head (`other`), the distance between the two, and its group of similar heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "distance to the nearest head|{task}")
@@ -220,8 +220,8 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """One number about the membership of a head in a group of similar heads. `statistic` states which number: the group
-    number, or how clearly the head belongs to the group."""
+    """One number about a head in a group of similar heads. `statistic` states which number it is: the number of the
+    group, or how clearly the head belongs to the group."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")
@@ -238,7 +238,7 @@ class GroupMember(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedHead(Result):
-    """The distance of a head to itself on other inputs, minus its distance to the nearest other head on the same
+    """The distance between a head's maps on different inputs, minus the distance to the nearest other head on the same
     inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeated",)
@@ -293,7 +293,7 @@ class HeadGroup(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LikenessKept(Result):
-    """The correlation of head similarities between two settings. A setting is a checkpoint and a task."""
+    """The correlation between head similarities in two settings. A setting is a combination of checkpoint and task."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("kept",)
     between: str
@@ -338,7 +338,7 @@ SHOWN = (
 def above_null(
     scores: Sequence[Score], what: str, look: Callable[[Score], str], *, baseline: str, of: str = "inputs"
 ) -> Headline:
-    """Summarise in one sentence how many heads are significantly above their baseline, and which head is the strongest.
+    """State in one sentence how many heads are significantly above their baseline, and which head is the strongest.
 
     Only the first checkpoint is counted. `baseline` describes the baseline, and `of` what the sample size counts.
     """
@@ -373,8 +373,8 @@ def above_null(
 
 
 def outstanding(rows: Sequence[Row], by: str) -> list[list[Row] | str]:
-    """For each checkpoint, task, statistic and feature, select the three rows with the largest values in the column
-    `by`. Return a table of these rows, and then the notes that state why values are missing."""
+    """Return a table with the three largest rows for each checkpoint, task, statistic and feature, by the column `by`.
+    Notes that state why values are missing come last."""
     groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
     for row in rows:
         score = Score.of(row)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RedundancyOptions(AttendingOptions):
-    """Options of the search for redundant attention heads."""
+    """Options for finding redundant attention heads."""
 
     compare: Annotated[
         str | None, Flag("second checkpoint to measure, such as one that was fine-tuned from the first checkpoint")
@@ -138,7 +138,7 @@ def _head(sums: PatternSums, number: int) -> Row:
 
 
 def repeated(sums: PatternSums) -> list[Result]:
-    """For every head, compare its distance to the nearest other head with its distance to itself on other inputs."""
+    """For every head, compare the distance to the nearest other head with the distance to itself on other inputs."""
     draws = [scoring.repetition.repeated(own, sums.pairs.tolist()) for own in sums.nearer]
     if not draws or draws[0] is None:
         return []
@@ -160,7 +160,7 @@ def repeated(sums: PatternSums) -> list[Result]:
 
 
 def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[LikenessKept]:
-    """For every two settings (checkpoint and task) with the same heads, correlate the similarities between heads."""
+    """For each pair of settings (checkpoint and task) with the same heads, correlate the similarities between heads."""
     results = []
     for first, other in combinations(pieces, 2):
         if first.names != other.names or not (first.rows and other.rows):

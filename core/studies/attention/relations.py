@@ -37,7 +37,7 @@ RELATIONS = ("verb-subject", "verb-object", "determiner-noun", "noun-pronoun", "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RelationsOptions(AttendingOptions):
-    """Options of the study of attention along syntactic relations."""
+    """Options for the study of attention along syntactic relations."""
 
     tasks: Tasks = ("mrpc",)
     pipeline: Pipeline = None

@@ -82,7 +82,7 @@ OWN_LABELS = {score.name: score.label.removeprefix("role: ") for score in ROLE_S
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RolesOptions(AttendingOptions):
-    """Options of the study of attention head roles."""
+    """Options for the study of attention head roles."""
 
     pipeline: Pipeline = None
     sequences: Annotated[

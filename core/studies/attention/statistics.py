@@ -43,7 +43,7 @@ BEHAVIOUR = {  # kind of head: what it does, in a sentence
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class StatisticsOptions(AttendingOptions):
-    """Options of the study of attention head statistics."""
+    """Options for the study of attention head statistics."""
 
     queries: Annotated[
         int | None,
@@ -103,6 +103,6 @@ STUDY = StatisticsStudy()
 
 
 def kinds_of(whole: StatisticEstimate) -> list[str]:
-    """Name the most frequent behaviour of every attention head, based on its mean statistics."""
+    """Name the most frequent behaviour of each attention head, based on its mean statistics."""
     heads = whole.value.reshape(-1, whole.value.shape[-1])
     return [kind_of({name: float(value) for name, value in zip(STATISTICS, means, strict=True)}) for means in heads]

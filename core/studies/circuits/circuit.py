@@ -76,7 +76,7 @@ EVERY_EDGE = 2500  # up to which all edges race; beyond, the strongest by attrib
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CircuitOptions(ExampleOptions):
-    """Options of a circuit search: the checkpoint, the pairs of inputs, and the rules of the statistical test."""
+    """Options for a circuit search: the checkpoint, the pairs of inputs, and the rules of the statistical test."""
 
     limit: Limit = 400
     kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(PAIR_KINDS)}")] = OTHER_ROW
@@ -117,7 +117,7 @@ class CircuitOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class CircuitPartial:
-    """Measurements of a circuit search. Fields that the unit of work did not measure are None.
+    """Measurements of a circuit search. Fields that a unit of work did not measure are None.
 
     Attributes:
         pairs: all pairs, from the first unit.
@@ -134,7 +134,7 @@ class CircuitPartial:
 
 
 class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
-    """Find the edges between components that cause the logit difference between two inputs, with a joint error rate."""
+    """Find the edges that cause the logit difference between two inputs, with a limit on the joint error rate."""
 
     name, options, partial, arguments = "circuit", CircuitOptions, CircuitPartial, ExampleUnit
     question = "Which connections does the prediction depend on?"
@@ -146,7 +146,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job requires: a classifier and labels, or nothing if the file of pairs names words."""
+        """Return what a job requires: a classifier and labels, or nothing if the file of pairs contains words."""
         return frozenset() if names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: CircuitOptions) -> list[Unit]:
@@ -315,7 +315,7 @@ NAMED = 3  # edges that the headline names
 
 @dataclass(frozen=True)
 class CircuitState:
-    """The intermediate state of a circuit search: its options, and the measurements made so far."""
+    """The current state of a circuit search: its options, and the measurements made so far."""
 
     options: "CircuitOptions"
     taken: CircuitPartial
@@ -348,25 +348,25 @@ class CircuitState:
 
     @property
     def effects(self) -> np.ndarray:
-        """Return the exact effects of edges on all pairs of inputs, as [edge, pair]. Unmeasured effects are NaN."""
+        """Return the exact effects of edges on all pairs of inputs, as [edge, pair]; NaN if not measured."""
         assert self.taken.exact is not None  # noqa: S101
         return self.taken.exact
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return the exact effects of edges on the input pairs that are used to test edges, as [edge, pair]."""
+        """Return the exact effects of edges on the input pairs reserved for testing edges, as [edge, pair]."""
         return self.effects[:, self.division.deciding]
 
     @cached_property
     def proposed(self) -> np.ndarray:
-        """Return the indices of the edges with the strongest attribution. Their effects are then measured exactly."""
+        """Return the indices of the edges with the strongest attribution, whose effects are then measured exactly."""
         order = np.argsort(-np.abs(self.attribution.mean(1)), kind="stable")
         every = len(order) if len(order) <= EVERY_EDGE else 1000
         return np.sort(order[: self.options.strongest or every])
 
     @cached_property
     def sampled(self) -> np.ndarray:
-        """Return the indices of random edges not in `proposed`, to estimate how many edges attribution misses."""
+        """Return the indices of random edges not in `proposed`. They show how many edges attribution misses."""
         others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
         drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
         return np.sort(others[drawn])
@@ -378,13 +378,13 @@ class CircuitState:
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean absolute change of the logit difference from input A to B, which is the unit of margins."""
+        """Return the mean absolute change in the logit difference from input A to B, in which margins are expressed."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
     @cached_property
     def rules(self) -> Rules:
-        """Return the rules of the sequential test: its margin and clipping limit in logits, and its significance
+        """Return the rules of the sequential test: its margin and clipping limit, both in logits, and its significance
         level."""
         margin, count = self.options.margin * self.scale, len(self.division.deciding)
         first = min(self.options.first, count)
@@ -396,7 +396,7 @@ class CircuitState:
 
     @cached_property
     def mattering(self) -> np.ndarray:
-        """Return the indices of the edges whose effect is larger than the margin according to the sequential test."""
+        """Return the indices of the edges whose effect exceeds the margin according to the sequential test."""
         return self.raced[[verdict == "matters" for verdict in self.standings.verdicts]]
 
     def next(self) -> ExampleUnit:
@@ -418,7 +418,7 @@ class CircuitState:
 
     @cached_property
     def ranked(self) -> np.ndarray:
-        """Rank all edges: tested edges by absolute effect, then the other edges by absolute attribution."""
+        """Rank all edges: first tested edges by absolute effect, then the other edges by absolute attribution."""
         means = np.zeros(len(self.graph.edges))
         means[self.raced] = np.abs(np.nanmean(self.exact[self.raced], 1)) + 1e-12
         return np.lexsort((-np.abs(self.attribution.mean(1)), -means))
@@ -428,8 +428,8 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """List the circuits to evaluate as tuples of three items: how edges are chosen, the number of edges, and an index.
-    The index is that of the random draw or of the layer without edges, and otherwise 0."""
+    """List the circuits to evaluate as tuples (how edges are chosen, number of edges, index). The index is the number
+    of the random draw or of the layer without edges, otherwise 0."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -440,7 +440,7 @@ def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
 
 
 def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
-    """Build the boolean masks [circuit, receiver, sender] that mark the edges of every circuit."""
+    """Build boolean masks [circuit, receiver, sender] that mark the edges of each circuit."""
     edges, masks = graph.edges, []
     for order, size, number in circuits_of(graph):
         if order == "random":
@@ -528,7 +528,7 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
 
 
 def said_of_stability(circuit: CircuitSummary) -> str:
-    """Describe in one sentence how many edges of the circuit were found in most random halves of the input pairs."""
+    """Describe in one sentence how many edges of the circuit recur in most random halves of the input pairs."""
     if circuit.level is None:
         return "An earlier version chose stable edges by an invalid rule. Run the study again."
     if not circuit.stable:
@@ -567,12 +567,12 @@ def columns_of(path: str) -> list[list[str]]:
 
 
 def names_words(path: str | None) -> bool:
-    """Return True if every line of a file of input pairs also has a correct word and a foil (a wrong word)."""
+    """Return True if every line of a file of input pairs also has a correct word and a wrong word (foil)."""
     return path is not None and len(columns_of(path)[0]) == WITH_WORDS
 
 
 def opened_model(options: "CircuitOptions") -> setup.Opened:
-    """Load the classifier, or a language model if the pairs name words. Raises CheckpointError if it is missing."""
+    """Load the classifier, or a language model if the pairs contain words. Raises CheckpointError if it is missing."""
     if not names_words(options.pairs_file):
         return setup.opened(options)
     model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
@@ -580,13 +580,13 @@ def opened_model(options: "CircuitOptions") -> setup.Opened:
 
 
 def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encoding":
-    """Tokenise a text or pair of texts after replacing [MASK] with the checkpoint's own mask token."""
+    """Tokenise a text or pair of texts. [MASK] is first replaced with the mask token of the checkpoint."""
     mask = checkpoint.tokenizer.mask_token or MASK
     return checkpoint.encode(texts[0].replace(MASK, mask), texts[1])
 
 
 def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
-    """Return the position whose logits predict a word: that of the [MASK] token or, in a decoder, the last position.
+    """Return the position at which a word is predicted: that of the [MASK] token or, in a decoder, the last position.
     Raises InputError if the input of an encoder does not have exactly one [MASK]."""
     if checkpoint.causal:
         return len(encoding) - 1
@@ -600,7 +600,7 @@ def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
 
 
 def piece_of(checkpoint: "Checkpoint", word: str) -> int:
-    """Return the vocabulary ID of a word that is a single token. Raises InputError for other words."""
+    """Return the vocabulary ID of a word that is a single token. Raises InputError for words with several tokens."""
     tokenizer = checkpoint.tokenizer
     pieces = tokenizer.encode(f" {word}", add_special_tokens=False)
     if len(pieces) != 1 or pieces[0] == tokenizer.unk_token_id:
@@ -614,8 +614,8 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
 def word_differences(
     checkpoint: "Checkpoint", sides: "Sequence[Sequence[Encoding]]", words: Sequence[tuple[str, str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Compute the logit of the correct word minus that of its foil for both inputs of every pair, and find their token
-    IDs.
+    """Compute the logit of the correct word minus that of its foil, for both inputs of every pair. Also find the token
+    IDs of these words.
 
     `sides` holds the encodings of all A, then of all B. Raises InputError for a word that is not a single token or
     equals its foil.
@@ -640,7 +640,7 @@ def word_differences(
 
 @dataclass(frozen=True)
 class PairSet:
-    """Pairs of inputs A and B whose logit differences m(A) and m(B) are far enough apart, as arrays over pairs.
+    """Pairs of inputs A and B with sufficiently different logit differences m(A) and m(B), as arrays over pairs.
 
     Attributes:
         firsts: position of A in the task, or its line in a file of pairs.
@@ -674,7 +674,7 @@ class Division:
 
 
 def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:
-    """Return the texts of every input A, and of input B if the pairs come from a file."""
+    """Return the texts of every input A and, if the pairs come from a file, of every input B."""
     if options.pairs_file is None:
         return [((row.text, row.pair), None) for row in setup.rows_of(options)]
     return [((parts[0], None), (parts[1], None)) for parts in columns_of(options.pairs_file)]
@@ -747,7 +747,7 @@ def _answers(logits: np.ndarray) -> np.ndarray:
 def other_text(
     options: "CircuitOptions", opened: setup.Opened, text: tuple[Texts, Texts | None], number: int
 ) -> Texts | None:
-    """Create the text of input B, or read it from the file of pairs. Return None if input A cannot be changed."""
+    """Create the text of input B, or read it from the file of pairs. Return None if input A cannot be perturbed."""
     if text[1] is not None:
         return text[1]
     row = TaskRow(str(number), text[0][0], text[0][1], 0)
@@ -773,7 +773,7 @@ def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int)
 
 
 def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
-    """Divide the pairs at random into those that test edges and those that evaluate circuits. Raises InputError if
+    """Divide the pairs at random into pairs that test edges and pairs that evaluate circuits. Raises InputError if
     there are too few pairs."""
     same = pairs.same.astype(bool)
     wanted = np.ones(len(same), dtype=bool) if options.answers == "any" else same == (options.answers == "same")
@@ -796,7 +796,7 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
 def run_inputs(
     options: "CircuitOptions", opened: setup.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
-    """Divide pairs into batches (indices, aligned pairs) whose inputs A have the same length and answer position."""
+    """Divide pairs into batches (indices, aligned pairs). Inputs A in a batch have equal length and answer position."""
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
     for k in numbers:
@@ -894,7 +894,7 @@ def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, want
 
 
 def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
-    """Return a function that computes the logit difference of each pair from logits [..., pair, choice]."""
+    """Return a function that computes the logit difference for each pair from logits [..., pair, choice]."""
     at, answer, rival = np.arange(len(numbers)), pairs.answer[numbers], pairs.rival[numbers]
 
     def difference(logits: "Tensor") -> "Tensor":

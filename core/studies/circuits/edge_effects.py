@@ -27,7 +27,7 @@ from .records import EdgeEffect
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class EdgeEffectsOptions(ExampleOptions):
-    """Options of a test of named edges: the edges, the checkpoint, and the pairs of inputs."""
+    """Options for a test of named edges: the edges, the checkpoint, and the pairs of inputs."""
 
     limit: Limit = 100
     kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(circuit.PAIR_KINDS)}")] = (

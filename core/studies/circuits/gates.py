@@ -43,7 +43,7 @@ TOGETHER = ("irrelevant", "interfering")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class GatesOptions(ExampleOptions):
-    """Options of fitting a gate (a factor from 0 to 1 on the output) to every head: the checkpoint and the examples."""
+    """Options for fitting a gate (a factor from 0 to 1 on the output) to every head: checkpoint and examples."""
 
     limit: Limit = 200
     fit_rows: Annotated[int, Flag("number of training examples on which gates are fitted", least=8)] = 48
@@ -108,7 +108,7 @@ class GatesStudy(Study[GatesOptions, GatePartial]):
         return [Unit("path", ExampleUnit((), "path"), len(PRICES))]
 
     def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
-        """Return the units of work of the next step: first fits with the chosen penalty on open gates, then a test on
+        """Return the units of work of the next step: fits with the chosen penalty on open gates, and later a test on
         held-out examples."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
@@ -222,7 +222,7 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit gates to bootstrap samples from random starting values: once with open gates rewarded, once penalised."""
+    """Fit gates to bootstrap samples from random starting values, once rewarding and once penalising open gates."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
@@ -249,7 +249,7 @@ def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], s
 
 
 def margin_of(options: GatesOptions) -> float:
-    """Return the smallest loss change that matters, by default 5 % of the loss of the best constant prediction."""
+    """Return the smallest loss change that matters: by default, 5 % of the loss of the best constant prediction."""
     if options.margin is not None:
         return options.margin
     rows = setup.rows_of(options, split="train", limit=options.fit_rows)
@@ -278,7 +278,7 @@ def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -
 
 
 def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Measure how zeroing each head, each class of heads and random heads changes the loss on held-out examples."""
+    """Measure how the held-out loss changes if each head, each class of heads and random heads are zeroed."""
     checkpoint = opened.checkpoint
     heads_of_all = checkpoint.all_heads
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
@@ -305,14 +305,14 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
 
 
 def chosen_price(partial: GatePartial) -> float:
-    """Choose the largest penalty on open gates that increases the loss by at most the margin. If no penalty does,
-    choose the smallest one."""
+    """Choose the largest penalty on open gates that increases the loss by at most the margin. If there is none, choose
+    the smallest penalty."""
     fitting = [price for price, added in zip(PRICES, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(PRICES))
 
 
 def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankingCorrelation:
-    """Compute Spearman's correlation between two rankings of heads, with its confidence interval."""
+    """Compute Spearman's correlation between two rankings of heads, with a confidence interval."""
     rho = rank_correlation(ways[first], ways[second], seed=seed)
     return RankingCorrelation(name=f"{first} and {second}", first=first, second=second, **rho.fields())
 

@@ -45,7 +45,7 @@ OPERATORS = ("zero", "mean")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PairsOptions(setup.ReferenceOptions):
-    """Options of a test of interactions between heads: the checkpoint, the examples and the pairs of heads."""
+    """Options for a test of interactions between heads: the checkpoint, the examples and the pairs of heads."""
 
     limit: Limit = 200
     operator: Annotated[str, Flag("ablation method for the heads of a pair: zero or mean")] = "zero"
@@ -197,7 +197,7 @@ STUDY = PairsStudy()
 
 
 def check_operator(operator: str, options: setup.ReferenceOptions) -> None:
-    """Raise InputError if an ablation method cannot ablate several heads at once, or its settings are invalid."""
+    """Raise InputError if an ablation method cannot ablate several heads at once, or if its settings are invalid."""
     check_choice("The method for ablating several heads at once", operator, OPERATORS)
     setup.check_replacements(operator, options)
 
@@ -205,7 +205,7 @@ def check_operator(operator: str, options: setup.ReferenceOptions) -> None:
 def measured(
     options: PairsOptions, opened: setup.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Measure how much the logit difference falls and the loss rises if each head and each pair of heads is ablated."""
+    """Measure how much the logit difference falls and the loss rises if each head and pair of heads is ablated."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]
@@ -224,7 +224,7 @@ def measured(
 def label_differences(
     opened: "Opened", rows: "list[TaskRow]", plain: "Tensor", changed: "Tensor"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the logit of the gold label minus that of its strongest rival, without ablation [example] and under each
+    """Compute the logit of the gold label minus the largest other logit, without ablation [example] and for each
     ablation [target, example].
 
     The rival is chosen without ablation, so the difference is linear in the logits. For a score, it is the score.

@@ -9,7 +9,7 @@ from ..records import Figure, Result, stated
 
 
 def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] | str]:
-    """Split result rows into one table per type of record. Types of record in `kinds` are left out."""
+    """Split result rows into one table per type of record. Types in `kinds` are left out."""
     left_out = {name for kind in kinds for name in kind.KINDS}
     tables: dict[str, list[Row]] = {}
     for row in rows:
@@ -20,7 +20,7 @@ def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] |
 
 @dataclass(frozen=True, kw_only=True)
 class GatedHead(Result):
-    """A head, the gates (factors from 0 to 1 on its output) that were fitted to it, and the resulting class.
+    """A head, its fitted gates (factors from 0 to 1 on its output), and the class that follows from the gates.
 
     Attributes:
         gate_class: "undecided" if no class holds.
@@ -50,7 +50,7 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """The effect of ablating all irrelevant (or all interfering) heads together, compared with as many random heads."""
+    """The effect of ablating all irrelevant (or all interfering) heads, compared with as many random heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str
@@ -69,7 +69,7 @@ class TogetherCheck(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint(Result):
-    """One penalty on open gates: the number of gates that stay open, and the loss that the closed gates add."""
+    """One penalty on open gates: the number of gates that stay open, and the increase in loss due to closed gates."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("price",)
     price: float
@@ -119,7 +119,7 @@ class HeadPair(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSample(Result):
-    """The number of random head pairs that interact significantly, with a confidence interval of the fraction."""
+    """The number of random head pairs with a significant interaction, with a confidence interval of their fraction."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sampled pairs",)
     interacting: int
@@ -131,7 +131,7 @@ class PairSample(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleyHead(Result):
-    """The Shapley value of a head: the logits that the head adds, averaged over random orders of heads and examples."""
+    """The Shapley value of a head: the mean change in logits when it is added, over examples and random orders."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "Shapley value")
@@ -151,7 +151,7 @@ class ShapleyHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleySum(Result):
-    """The mean logit difference with all heads and with none. The Shapley values sum to the difference of these two."""
+    """The mean logit difference with all heads and with none. The Shapley values add up to the gap between both."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sum",)
     with_all: float
@@ -162,7 +162,7 @@ class ShapleySum(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderStep(Result):
-    """The mean logit difference on n held-out examples after `removed` heads are pruned, weakest first."""
+    """The mean logit difference on n held-out examples after the `removed` weakest heads are pruned."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order",)
     FIGURE = Figure("value", "logit difference, heads removed by {order}", "{removed} heads")
@@ -176,7 +176,7 @@ class OrderStep(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderContrast(Result):
-    """The mean logit difference when heads are pruned by Shapley value, minus that when pruned by gradient."""
+    """The mean logit difference with pruning by Shapley value, minus that with pruning by gradient."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order contrast",)
     FIGURE = Figure("value", "kept beyond the order by gradient")
@@ -228,8 +228,8 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of one edge in logits, without limits on the effects of single pairs. The mean is over either
-    all input pairs with different answers or all input pairs with equal answers."""
+    """The mean effect of one edge in logits, without clipping the effects of single pairs. The mean is either over all
+    input pairs with different answers or over all input pairs with equal answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")
@@ -262,7 +262,7 @@ class EdgeEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitSummary(Result):
-    """The summary of a circuit search: its margins, the edges that matter, and the edges that attribution missed.
+    """The summary of a circuit search: its margins, the edges that matter, and how many edges attribution missed.
 
     Attributes:
         margin_share: fraction of the difference that an edge must carry.

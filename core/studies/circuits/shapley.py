@@ -43,7 +43,7 @@ ORDERS = ("Shapley value", "gradient")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ShapleyOptions(setup.ReferenceOptions):
-    """Options of Shapley values: the checkpoint, the examples, and the number of random orders of the heads."""
+    """Options for Shapley values: the checkpoint, the examples, and the number of random orders of the heads."""
 
     limit: Limit = 100
     orders: Annotated[
@@ -63,7 +63,7 @@ class ShapleyOptions(setup.ReferenceOptions):
 
 @dataclass(frozen=True)
 class ShapleyPartial:
-    """Contributions of heads to the logit difference, in logits. Heads are ordered by layer.
+    """Contributions of heads to the logit difference. Heads are ordered by layer.
 
     Attributes:
         whole, none: the logit difference with all heads and without heads. *Shape:* (example,).
@@ -194,7 +194,7 @@ STUDY = ShapleyStudy()
 def values_of(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], places: Sequence[int]
 ) -> ShapleyPartial:
-    """Estimate the Shapley value of every head on the given examples, with random head orders for each example."""
+    """Estimate the Shapley value of every head on the given examples, using random orders of heads for each example."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     source, columns = setup.replacements(options.operator, opened, options)[0], []
@@ -226,7 +226,7 @@ def values_of(
 def along_orders(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], ranked: Sequence[Sequence[int]]
 ) -> ShapleyPartial:
-    """Compute the logit difference on held-out examples while heads are pruned one after another in each order."""
+    """Compute the logit difference on held-out examples while heads are pruned one by one, for each pruning order."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     sets = [frozenset(all_of_heads[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]

@@ -34,7 +34,7 @@ LEAST_RUNS = 2
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CounterpartsOptions(AttendingOptions):
-    """Options of a search for counterparts of heads: which checkpoints are compared, on which inputs."""
+    """Options for finding counterparts of heads: which checkpoints are compared, and on which inputs."""
 
     compare: Annotated[
         str | None,
@@ -59,7 +59,7 @@ class CounterpartsOptions(AttendingOptions):
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Return the checkpoints to search for counterparts of heads, without duplicates."""
+        """Return the checkpoints in which counterparts of heads are searched, without duplicates."""
         return tuple(dict.fromkeys(name for name in (self.compare, *self.also) if name))
 
 
@@ -96,7 +96,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Baseline for head similarities, from randomly initialised models with the architecture of another checkpoint.
+    """A baseline for head similarities, from randomly initialised models with the architecture of another checkpoint.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).
@@ -252,7 +252,7 @@ STUDY = CounterpartsStudy()
 
 
 def inputs_of(options: CounterpartsOptions) -> list[SourceText]:
-    """Return all inputs that the options select, numbered consecutively. Raises InputError if there are none."""
+    """Return all inputs selected by the options, numbered consecutively. Raises InputError if there are none."""
     tasks = [PASTED] if options.texts else list(dict.fromkeys(task_of(task).key for task in options.tasks))
     sources_of_tasks = [source for task in tasks for source in sources(options, task)]
     return [replace(source, number=number) for number, source in enumerate(sources_of_tasks)]
@@ -296,7 +296,7 @@ def counterparts(options: CounterpartsOptions, merged: CounterpartsPartial) -> l
 def summary(
     options: CounterpartsOptions, merged: CounterpartsPartial, heads: Sequence[Counterpart]
 ) -> CounterpartsSummary:
-    """Summarise the comparison of two checkpoints, with the number of heads that have a counterpart."""
+    """Summarise the comparison of two checkpoints, including how many heads have a counterpart."""
     whole, matched = merged.compared[0], [head for head in heads if head.matched]
     places = [(head.layer, head.head) == (head.match_layer, head.match_head) for head in matched]
     return CounterpartsSummary(
@@ -313,7 +313,7 @@ def summary(
 
 
 def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSummary]:
-    """For each head, count the other checkpoints that contain a counterpart of it, and summarise these counts."""
+    """Count, for each head, the other checkpoints in which it has a counterpart, and summarise these counts."""
     runs = list(dict.fromkeys(head.compare for head in heads))
     if len(runs) < LEAST_RUNS:
         return []

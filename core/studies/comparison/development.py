@@ -39,7 +39,7 @@ OF_ITS_WEIGHTS, OF_SEEDS = "curve.csv", "development.parquet"  # beside the weig
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DevelopmentOptions(AttendingOptions):
-    """Options of a study of training: the snapshots, the inputs, and the scores to follow."""
+    """Options for a study of training: the snapshots, the inputs, and the scores to follow."""
 
     checkpoint: str = ""  # no checkpoint of its own, only the snapshots
     checkpoints: Annotated[
@@ -113,7 +113,7 @@ class DevelopmentStudy(Study[DevelopmentOptions, Stages]):
         return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
 
     def checkpoints(self, options: DevelopmentOptions) -> list[str]:
-        """Return an empty list. Revisions are resolved to checkpoints only when a job is divided into units."""
+        """Return an empty list, because revisions are resolved to checkpoints only when a job is divided into units."""
         return []
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:
@@ -173,7 +173,7 @@ def _snapshot(name: str, dtype: str) -> "models.checkpoint.Checkpoint":
 def map_scores(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], names: Sequence[str], *, seed: int
 ) -> tuple[dict[str, Ends], int]:
-    """Average each named score over the inputs. Return means with intervals [layer, head], and the number of inputs."""
+    """Average each named score over inputs. Return means with intervals [layer, head], and the number of inputs."""
     measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
     studies.attention.measures.observe(checkpoint, None, inputs, [measure])
     whole, places = measure.statistics.means.result(), list(STATISTICS)
@@ -220,7 +220,7 @@ def curve_points(stage: StageScores) -> list[CurvePoint]:
 
 
 def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]:
-    """Find when each head acquired each role during training, and in which order the roles appeared."""
+    """Find when each head acquired each role during training, and in which order the roles first appeared."""
     labels = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
     measured = list(dict.fromkeys(point.score for point in points))
     records: list[Result] = []
@@ -276,7 +276,7 @@ ROLE_NAMES = {"previous": "previous token", "next": "next token", "first": "firs
 
 
 def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
-    """Describe in one or two sentences the order in which head roles appear during training."""
+    """Describe in one or two sentences the order in which head roles first appear during training."""
     classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
     others = [order for order in orders if order not in classes]
     places = _order_of(others, "During training, heads come to attend mostly to one kind of token, in this order")
@@ -334,7 +334,7 @@ def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
 
 
 def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
-    """Describe in a sentence whether training runs with other seeds acquire the same roles in the same order."""
+    """Describe in a sentence whether training runs with different seeds acquire the same roles in the same order."""
     medians = [{order.score: order.place for order in run if order.place is not None} for run in orders.values()]
     common = [score for score in medians[0] if all(score in run for run in medians)]
     if len(orders) < 2 or not common:
@@ -366,7 +366,7 @@ _NUMBERED = re.compile(r"(?P<before>\D*)(?P<number>\d+)(?P<after>.*)")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A checkpoint saved during training. `name` is the name under which it is opened; `label` is shown to users."""
+    """A checkpoint saved during training. The checkpoint is opened by its `name`, and users see its `label`."""
 
     label: str
     name: str
@@ -467,8 +467,8 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """For each head, return the index of the first snapshot from which its score stays above `bound` until the end. If
-    there is no such snapshot, return NEVER."""
+    """Return, for each head, the index of the first snapshot from which its score remains above `bound`; NEVER if there
+    is none."""
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
     return np.where(stays[-1], stays.argmax(0), NEVER)
@@ -493,7 +493,7 @@ class RoleOrder:
 
 
 def role_order(points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int, draws: int = 999) -> dict[str, RoleOrder]:
-    """Estimate when each head role appeared in training, from the snapshots at which heads acquired it."""
+    """Estimate when each head role appeared in training, from the snapshots at which heads acquired the role."""
     if not points:
         return {}
     chance = np.random.default_rng(seed)

@@ -39,7 +39,7 @@ MOST_UNKNOWN = 0.5  # share of a text's tokens that a vocabulary may lack
 
 @dataclass(frozen=True)
 class CommonInputs:
-    """Inputs that two checkpoints can both encode, with the tokens or words that both encodings share."""
+    """Inputs that two checkpoints can both encode, with the tokens or words that are the same in both encodings."""
 
     keys: str
     backward: bool
@@ -68,7 +68,7 @@ class CommonInputs:
 def common_inputs(
     first: Checkpoint, other: Checkpoint, sources: Sequence[SourceText], *, queries: int | None, seed: int
 ) -> CommonInputs:
-    """Select the inputs in which two checkpoints have enough tokens or words in common to compare attention maps.
+    """Select the inputs for which two checkpoints have enough tokens or words in common to compare attention maps.
 
     `queries` is the number of tokens or words per input that are compared as queries (None: all). Raises InputError if
     a vocabulary lacks most of the texts, or no input has words in common.
@@ -111,7 +111,7 @@ def common_inputs(
 
 
 def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarray:
-    """Compute the mean Jensen-Shannon distance between heads of two checkpoints, as [input, head, other head]."""
+    """Compute the mean Jensen-Shannon distance between the heads of two checkpoints, as [input, head, other head]."""
     count = sum(len(set(block.inputs)) for block in first)
     means = np.zeros((count, len(first[0].rows), len(other[0].rows)), dtype=np.float32)
     with torch.no_grad():
@@ -123,7 +123,7 @@ def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarra
 
 
 def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> SimilaritySums:
-    """Sum the similarities between all heads of two checkpoints over the inputs."""
+    """Compute the similarities between all heads of two checkpoints, summed over the inputs."""
     measured = distances(inputs.rows_of_first(first), inputs.rows_of_other(other))
     return similarity_sums(measured, inputs.numbers)
 

@@ -50,7 +50,7 @@ class Counterpart(Result):
 
     @property
     def match(self) -> str:
-        """Return the name of the matched head in the other checkpoint, or "" if there is no match."""
+        """Return the name of the matched head in the other checkpoint; "" if there is none."""
         return "" if self.match_layer is None else str(Head(self.match_layer, self.match_head or 0))
 
 
@@ -84,8 +84,8 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """The number of other checkpoints with a counterpart of a head, and the number with a counterpart in the same layer
-    and position."""
+    """In how many other checkpoints a head has a counterpart, and in how many the counterpart has the same layer and
+    position."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str
@@ -103,7 +103,7 @@ class Recurrence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrenceSummary(Result):
-    """The fraction of heads with a counterpart in another checkpoint: mean and t interval over checkpoints."""
+    """The fraction of heads with a counterpart in another checkpoint, as a mean over checkpoints with a t interval."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurring",)
     checkpoint: str
@@ -144,7 +144,7 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """When a head acquired a role: the first training snapshot from which it has the role in all later snapshots.
+    """When a head acquired a role: the first training snapshot from which the head has the role until the end.
 
     Attributes:
         score, bound: the head has the role while the score is above the bound.

@@ -20,7 +20,7 @@ BY_PLACE = "added by place alone"  # a bias of the scores themselves (T5)
 
 @dataclass(frozen=True)
 class CellTerm:
-    """One term of an attention score, which comes from one contribution to the query and one to the key.
+    """One term of an attention score, due to one contribution to the query and one contribution to the key.
 
     Terms are log odds between keys (nats), relative to their mean over visible keys. `query_part` and `key_part` name
     the contributions, such as "position 5", "L1H4's output on 'teacher'" or, for groups, "heads of L1".
@@ -42,7 +42,7 @@ class Cell:
     terms: tuple[CellTerm, ...]
 
     def largest(self, count: int) -> list[CellTerm]:
-        """Return the largest terms by absolute value, followed by one term that sums the rest."""
+        """Return the terms with the largest absolute values, followed by one term that is the sum of the rest."""
         rest = self.terms[count:]
         others = [CellTerm(f"{len(rest)} others", "", sum(term.value for term in rest))] if rest else []
         return [*self.terms[:count], *others]
@@ -50,7 +50,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class LayerScores:
-    """The attention scores of all heads in one layer for one input, decomposed into contributions.
+    """The attention scores of all heads in one layer on one input, decomposed into contributions.
 
     `key_encoding` holds the tokens of the keys, which differ from those of the queries only in cross-attention.
     """
@@ -91,8 +91,8 @@ class LayerScores:
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """Compute the attention map that a head would have if its keys (or queries) had only the contributions of one
-        group. Raises InputError for an unknown head or group."""
+        """Compute the attention map that a head would have if its keys (or queries) contained only the contributions of
+        one group. Raises InputError for an unknown head or group."""
         self.check(head, 0, 0)
         check_choice("A group of contributions", group, self.groups(side))
         inputs = self.inputs
@@ -109,7 +109,7 @@ class LayerScores:
         return visible[min(head, len(visible) - 1)]
 
     def check(self, head: int, query: int, key: int) -> None:
-        """Raise InputError if the layer does not have the head, or the input does not have the tokens."""
+        """Raise InputError if the head does not exist in the layer, or if a token does not exist in the input."""
         sizes = (self.inputs.query.shape[2], self.inputs.query.shape[3], self.inputs.key.shape[3])
         for name, number, size in zip(("head", "query", "key"), (head, query, key), sizes, strict=True):
             if not 0 <= number < size:
@@ -139,7 +139,7 @@ def in_words(component: Contributor, encoding: Encoding, position: int) -> str:
 
 
 def layer_scores(checkpoint: Checkpoint, encoding: Encoding, layer: int, *, part: str = "") -> LayerScores:
-    """Decompose the attention scores of a layer for one input into contributions of embeddings, earlier heads and MLPs.
+    """Decompose the attention scores in a layer for one input into contributions of embeddings, earlier heads and MLPs.
 
     `part` is the kind of heads in an encoder-decoder ("": the first). Raises InputError if the layer does not exist,
     and InterventionError if the model cannot be decomposed exactly.

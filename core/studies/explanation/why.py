@@ -54,7 +54,7 @@ ANY = "any"  # the other side, summed
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class WhyOptions(AttendingOptions):
-    """Options of the decomposition of attention scores."""
+    """Options for decomposing attention scores."""
 
     limit: Limit = 60
     single_heads: Annotated[
@@ -111,7 +111,7 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """The rank correlation between predicted and measured changes of a head's maps, over all removed contributions.
+    """The rank correlation between predicted and measured changes in a head's maps, over all removed contributions.
 
     Attributes:
         layer, head: None in the row with the median over heads.
@@ -137,7 +137,7 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """The share of the variance of a head's attention scores that one kind of contribution explains, as a head score.
+    """A head score: the share of the variance of a head's attention scores that one kind of contribution explains.
 
     Attributes:
         statistic: "score share" of a kind of contribution, or "composition" with the earlier head of the largest share.
@@ -162,7 +162,7 @@ class SortScore(Result):
 
 @dataclass(frozen=True)
 class Removal:
-    """The change of the attention maps in a layer when a contribution to queries or keys is removed.
+    """The change in the attention maps of a layer when one contribution is removed from queries or keys.
 
     Attributes:
         names: groups of contributions to queries, then to keys.
@@ -200,8 +200,8 @@ class LayerShares:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums over the inputs of one task. The share of each contribution in attention scores, and the effect of removing
-    it, are computed from them."""
+    """Sums over the inputs of one task, from which the share of each contribution in attention scores and the effect of
+    its removal are computed."""
 
     checkpoint: str
     task: str
@@ -211,7 +211,7 @@ class ScoreSums:
 
 @dataclass(frozen=True)
 class WhyPartial:
-    """Sums for the shares of contributions and the effects of their removal, for each checkpoint and task."""
+    """Sums for the shares of contributions and for the effects of removing contributions, by checkpoint and task."""
 
     pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
@@ -360,8 +360,8 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """Yield scores of heads: the share of each kind of contribution to the attention scores, and the head of an earlier
-    layer that contributes the largest share."""
+    """Yield head scores: the share of each kind of contribution in the attention scores of a head, and the earlier head
+    with the largest share."""
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
         if share.level == "sort" and share.query_part in ATLAS_SORTS:
@@ -399,8 +399,8 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """For each head, yield the rank correlation between the predicted and the measured changes of its maps. Then yield
-    the median over heads."""
+    """Yield, for each head, the rank correlation between predicted and measured changes in its maps. Then yield the
+    median over heads."""
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
         yield from heads
@@ -430,7 +430,7 @@ def _agreements(sums: ScoreSums, layer: Removal, scale: str) -> Iterator[Removal
 
 
 def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding]) -> list[Removal]:
-    """Measure how removing each group of contributions changes the attention maps of every head.
+    """Measure how the attention maps of every head change when each group of contributions is removed.
 
     Raises InputError without inputs, or if positions are not embeddings (but rotary, or added to scores), because they
     then have no mean contribution. Raises InterventionError if scores cannot be decomposed.
@@ -565,7 +565,7 @@ class ShareSums:
 
 
 def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
-    """Compute the sums for the shares of contributions in one layer and batch, once for each weighting of keys."""
+    """Compute sums for the shares of contributions in one layer and batch, once for each way of weighting keys."""
 
     from torch import nn  # 1.3 s of start-up
 
@@ -632,7 +632,7 @@ def _of_side(component: Contributor, side: str) -> dict[PartName, float]:
 def share_sums(
     checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "", by_head: bool = False
 ) -> list[LayerShares]:
-    """Compute the sums over inputs from which the shares of contributions in attention scores are derived. Raises
+    """Compute sums over inputs from which the shares of contributions in attention scores are computed. Raises
     InterventionError if the scores cannot be decomposed."""
     sums = ShareSums()
     capture.contributions.take_head_inputs(

@@ -70,7 +70,7 @@ class WritesOptions(InputOptions):
 
 @dataclass(frozen=True)
 class WrittenOnText:
-    """The tokens that a head promotes and suppresses at one position, due to the token it attends to most."""
+    """The tokens that a head promotes and suppresses at one position because of the token that it attends to most."""
 
     example: int
     layer: int
@@ -111,7 +111,7 @@ class WritesPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class WritesScore(Score):
-    """A score for promoting the attended token ("copying"), or words that have the relation `feature` to it."""
+    """A head score for promoting the attended token ("copying"), or words that have the relation `feature` to it."""
 
     reads: str | None = None
 
@@ -144,7 +144,7 @@ class Written(Result):
 
 
 class WritesStudy(Study[WritesOptions, WritesPartial]):
-    """List the tokens that each head promotes and suppresses, and test copying and relations between words."""
+    """List the tokens that each head promotes and suppresses, and test for copying and for relations between words."""
 
     name, options, partial, arguments = "writes", WritesOptions, WritesPartial, ExampleUnit
     question = "What do heads write?"
@@ -334,7 +334,7 @@ def _from_weights(options: WritesOptions, checkpoint: Any) -> WritesPartial:
 def from_weights(
     checkpoint: Any, sample: np.ndarray, relations: dict[str, list[tuple[int, int]]], chance: np.random.Generator
 ) -> WritesPartial:
-    """Compute from weights how strongly heads copy tokens, and how often they map a word to a related word."""
+    """Compute from the weights how strongly heads copy tokens, and how often they map a word to a related word."""
     shape, pairs = (checkpoint.layers, checkpoint.heads), [pair for own in relations.values() for pair in own]
     sources, targets = (np.array([pair[side] for pair in pairs], dtype=int) for side in (0, 1))
     parts = np.cumsum([0, *map(len, relations.values())])

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Filter:
-    """Rules for selecting annotated sentences, with the values of the paper as defaults. None turns a rule off.
+    """Rules for selecting annotated sentences, with the values of the paper as defaults. A rule is turned off by None.
 
     Attributes:
         longest_sentence: at most this many tokens of nltk.word_tokenize (section 4.2).
@@ -112,7 +112,7 @@ class Selection:
 
 
 def select(sentences: Iterable[AnnotatedSentence], rules: Filter | None = None) -> Selection:
-    """Select the sentences that pass the rules, and count how many each rule dropped."""
+    """Select the sentences that pass all rules, and count how many sentences each rule excluded."""
     kept, dropped = [], Counter[str]()
     for sentence in sentences:
         reason = why_dropped(sentence, rules or Filter())
@@ -167,7 +167,7 @@ SENTENCES_A_UNIT = 400  # so that most lengths have many sentences to exchange l
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FrameHeadsOptions:
-    """Options of a test of attention between the elements of a frame and its target (the word that evokes it)."""
+    """Options for a test of attention between the elements of a frame and its target (the word that evokes it)."""
 
     checkpoint: Checkpoint = config.ENCODER
     sentences: Annotated[
@@ -216,7 +216,7 @@ class FrameHeadsOptions:
 
 @dataclass(frozen=True)
 class Draws:
-    """Sums of frame-link scores over n sentences or links: as observed, and in random draws from each null model.
+    """Sums of frame-link scores over n sentences or links, both as observed and in random draws from each null model.
 
     Attributes:
         habits: attention of each head to the previous, next and first position. *Shape:* (head,) each.
@@ -247,7 +247,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of heads on frame links, and the sums of scores in random draws from the null models."""
+    """The scores of heads on frame links, and sums of such scores in random draws from the null models."""
 
     sentences: tuple[FrameSentence, ...]
     draws: tuple[Draws, ...]
@@ -418,7 +418,7 @@ STUDY = FrameHeadsStudy()
 
 
 def read(options: FrameHeadsOptions) -> FrameReading:
-    """Read annotated sentences from JSON lines in the options, from a file, or from the bundled file."""
+    """Read annotated sentences from the options (as JSON lines), from a file, or from the bundled file."""
     if options.rows:
         return parse_sentences(options.rows)
     file = config.inside(options.sentences or BUNDLED_SENTENCES)
@@ -466,7 +466,7 @@ def packed(values: np.ndarray) -> str:
 
 
 def unpacked(text: str, draws: int) -> np.ndarray:
-    """Decode text that `packed` has written. Return a float64 array of shape [draw, head]."""
+    """Decode text that `packed` has encoded. Return a float64 array of shape [draw, head]."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<f4").reshape(draws, -1).astype(np.float64)
 
 
@@ -484,7 +484,7 @@ class Entry:
 def entries_of(
     encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> list[Entry]:
-    """Create the entries that are scored as one observation each: one per sentence, or one per link if requested."""
+    """Create the entries that are each scored as one observation: one per sentence or, if requested, per link."""
     entries = []
     for k, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
         links = links_in_pieces(encoding, sentence, core=options.core)
@@ -496,7 +496,7 @@ def entries_of(
 def score_sentences(
     checkpoint: "models.checkpoint.Checkpoint", sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> Scores:
-    """Score every head on each sentence or link, and sum the scores over random draws from the null models."""
+    """Score every head on each sentence or link, and sum the scores in random draws from the null models."""
     encodings = [checkpoint.encode(sentence.text) for sentence in sentences]
     how: dict[str, Any] = {"direction": options.direction, "pairing": options.pairing, "causal": checkpoint.causal}
     entries = [entry for entry in entries_of(encodings, sentences, options) if pairs_of(entry.links, **how)]
@@ -545,7 +545,7 @@ def score_sentences(
 
 
 class Sinkless:
-    """An observer that passes attention maps on to another observer, without the first position (the sink)."""
+    """Observer that removes the first position (the sink) from maps and passes them on to another observer."""
 
     def __init__(self, observer: "PairScores | QueryResiduals | MeanContrasts") -> None:
         self._observer = observer

@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
 
 def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
-    """Find the words that may evoke a frame according to the lexicon. Predicates come first."""
+    """Find the words that may evoke a frame according to the lexicon, and return predicates first."""
     targets = []
     for number, word in enumerate(tagged.words):
         frames = [pair for lemma in lemmas(word.text) for pair in lexicon.frames(lemma, word.pos)]
@@ -87,7 +87,7 @@ def _fits(word: Any, unit: str) -> bool:
 
 
 def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
-    """Return the character spans of the chosen words. Neighbouring words are joined into one span."""
+    """Return the character spans of the chosen words. Adjacent words are joined into one span."""
     runs: list[Span] = []
     for k in sorted(set(chosen)):
         if runs and k - 1 in chosen:
@@ -105,14 +105,14 @@ def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
 
 @dataclass(frozen=True)
 class DistanceNull:
-    """Attention maps of ordinary sentences, from which the attention expected from distance alone is estimated."""
+    """Attention maps of ordinary sentences, from which the attention to be expected at each distance is estimated."""
 
     sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
 
     def at(
         self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
     ) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Compute the mean score of links that are shifted to every possible position in sentences without frames.
+        """Compute the mean score of links after shifting them to every possible position in sentences without frames.
 
         Also return the number of positions. The result is NaN and 0 if the links fit nowhere. `how` holds arguments of
         `pairs_of`; `without_first` leaves out position 0.
@@ -152,7 +152,7 @@ def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
 
 @dataclass(frozen=True)
 class LinkPicture:
-    """The attention of all heads along the frame links of one sentence, in one direction.
+    """The attention of all heads along the frame links of one sentence, in one direction of attention.
 
     Attributes:
         score: maximum over the tokens of the links; NaN if a causal model cannot attend in this direction, and in
@@ -216,7 +216,7 @@ def picture(
     *,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
-    """Score all heads along the frame links of one sentence. `null` creates the baseline if the sentence has none."""
+    """Score all heads along the frame links of one sentence. If the sentence has no baseline, `null` creates it."""
     if not links:
         raise InputError(
             "The target and the element of a frame must be different words of the text; the marked words do not have "
@@ -262,7 +262,7 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
 
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
-    """State how strongly the first-ranked head attends between the marked words, compared with other positions."""
+    """State how strongly the first-ranked head attends between the marked words, compared with attention elsewhere."""
     rows = links.rows(by)
     row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
@@ -324,6 +324,6 @@ def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list
 
 
 def spaced(text: str) -> TaggedSentence:
-    """Split a text at white space into untagged words, for use without a language pipeline."""
+    """Split a text at white space into words without tags, for use without a language pipeline."""
     spans = [match.span() for match in re.finditer(r"\S+", text)]
     return TaggedSentence(text, tuple(TaggedWord(text[a:b], a, b, "", "", "", k) for k, (a, b) in enumerate(spans)))

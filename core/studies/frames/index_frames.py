@@ -27,7 +27,7 @@ DOCUMENTS_A_SLICE = 12
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class IndexFramesOptions:
-    """Options of indexing a FrameNet release."""
+    """Options for indexing a FrameNet release."""
 
     data: Annotated[
         str | None,
@@ -40,7 +40,7 @@ class IndexFramesOptions:
 
 @dataclass(frozen=True)
 class Indexed:
-    """One slice of a FrameNet release. `lines` holds its sentences as compressed JSON lines in base64."""
+    """One part of a FrameNet release. `lines` holds its sentences as compressed JSON lines in base64."""
 
     release: str
     folder: str
@@ -59,7 +59,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Slices:
-    """Several indexed slices of a FrameNet release, as a partial result that can be merged with others."""
+    """Several indexed parts of a FrameNet release, as a partial result that can be merged with others."""
 
     slices: tuple[Indexed, ...]
 

@@ -21,7 +21,7 @@ class SkippedLine(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSummary(Result):
-    """A summary of how all heads attend along frame-semantic links.
+    """A summary of how strongly all heads attend along frame-semantic links.
 
     Attributes:
         links, links_before: number of links, and of links whose element is before its target.
@@ -58,7 +58,7 @@ class FrameSummary(Result):
 
     @property
     def nulls(self) -> str:
-        """Return which null models a frame head had to exceed: "all" four or, in older results, "both" of the two."""
+        """Return which null models a frame head must exceed: "all" four or, in older results, "both" of two."""
         return "both" if self.beat_places is None else "all"
 
 
@@ -116,7 +116,7 @@ class FrameSentence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexedSlice(Result):
-    """The number of annotations in a slice of a FrameNet release, and the annotations that were skipped."""
+    """The number of annotations in one part of a FrameNet release, and the annotations that were skipped."""
 
     release: str
     folder: str

@@ -53,7 +53,7 @@ FRAME_SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RowChoice:
-    """A selection of examples of a task, or of sentences with frames, by split, limit and seed."""
+    """A selection of task examples, or of sentences with frames, by split, limit and seed."""
 
     task: str
     split: str = "dev"
@@ -63,8 +63,8 @@ class RowChoice:
 
     @classmethod
     def parse(cls, text: str, *, data: str | None = None) -> "RowChoice":
-        """Parse examples such as "mrpc" or "mrpc:train:200:1" (task, split, limit, seed). A limit of 0 selects all.
-        Raises InputError if the text is invalid."""
+        """Parse a selection of examples such as "mrpc" or "mrpc:train:200:1" (task, split, limit, seed). A limit of 0
+        selects all examples. Raises InputError if the text is invalid."""
         task, *others = text.rsplit(":", text.count(":")) if not text.endswith((".csv", ".tsv")) else [text]
         split, limit, seed = (*others, *("dev", "200", "0")[len(others) :])[:3]
         if (
@@ -86,7 +86,7 @@ class RowChoice:
         return f"{self.task}:{self.split}:{self.limit or 0}:{self.seed}"
 
     def rows(self) -> list[TaskRow]:
-        """Load the selected examples. Raises InputError if none is found."""
+        """Load the selected examples. Raises InputError if there are none."""
         if self.task == FRAMES:
             return [TaskRow(sentence.id, sentence.text, None, 0) for sentence in self._sentences()]
         return read_rows(self.task, self.split, folder=self.data, limit=self.limit, seed=self.seed)
@@ -132,7 +132,7 @@ class HypothesisOptions:
 
 
 class HypothesisStudy(JointJob[HypothesisOptions]):
-    """Test a registered batch of hypotheses about heads against seven criteria."""
+    """Test a registered batch of hypotheses about heads by seven criteria."""
 
     name, options = "hypothesis", HypothesisOptions
     kinds = (Criterion, CriteriaMet)
@@ -202,7 +202,7 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         )
 
     def keep(self, db: Database, run: Finished[HypothesisOptions, Parts]) -> None:
-        """Store the test result and runs of each hypothesis, unless the run is imported or hypotheses have changed."""
+        """Store the test result and runs of each hypothesis, unless the run was imported or hypotheses have changed."""
         if is_imported(db, run.run) or not _is_as_registered(db, run.options):
             return
         registered = {stored.hypothesis for stored in hypotheses(db)}
@@ -244,7 +244,7 @@ def mark_of(row: TaskRow) -> str:
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """Return two hashes of an input: of its letters and of its token IDs. Inputs that share one hash are duplicates."""
+    """Return hashes of the letters and of the token IDs of an input. Inputs with one equal hash are duplicates."""
     return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
 
 
@@ -269,7 +269,7 @@ def _hashed(value: Any) -> str:
 
 
 def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.checkpoint.Checkpoint") -> None:
-    """Raise InputError if a selection has duplicate inputs, or a test example was used to form the hypothesis."""
+    """Raise InputError if a selection has duplicate inputs, or if a test example was used to form the hypothesis."""
     before: set[str] = set()
     both = []
     for choice in (thought, judged):
@@ -298,7 +298,7 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
 
 
 def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
-    """Return the default examples for a kind of hypothesis: first those for forming it, then those for testing it."""
+    """Return the default examples for a kind of hypothesis: first those that suggest it, then those that test it."""
     study = predicate_of(predicate).study
     if study == "frame-heads":
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
@@ -309,7 +309,7 @@ def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One run of a study on a selection of examples, needed to test hypotheses.
+    """A run of a study on a selection of examples that is needed to test hypotheses.
 
     `study` includes the variant, as in `Hypothesis.measured_by`. `rows` is "thought of on" (the examples from which
     hypotheses were formed), "judged on" (those that test them), or one of RANDOM (test with random weights).
@@ -340,7 +340,7 @@ class StudyRun:
 
 
 def runs_of(options: "HypothesisOptions") -> list[StudyRun]:
-    """List every study run that is needed to test a batch of hypotheses, without duplicates."""
+    """List all study runs that are needed to test a batch of hypotheses, without duplicates."""
     needed: dict[tuple[str, str, str], list[Hypothesis]] = {}
     for hypothesis in options.hypotheses:
         for key in _keys(options.checkpoint, hypothesis):
@@ -563,8 +563,8 @@ def _merged(run: StudyRun, parts: Sequence[UnitPart]) -> Any:
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Return two records per head. The first has the number of criteria that the best hypothesis about the head meets.
-    The second states whether one hypothesis about the head meets both "held out" and "causal"."""
+    """Return two records per head. The first states how many criteria the best hypothesis about the head meets. The
+    second states whether one hypothesis meets both "held out" and "causal"."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

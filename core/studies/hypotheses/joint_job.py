@@ -17,7 +17,7 @@ SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a
 
 
 class Member(Protocol):
-    """A study in a joint job, together with its options."""
+    """A study in a joint job, with its options."""
 
     @property
     def does(self) -> Study[Any, Any]: ...
@@ -79,7 +79,7 @@ def joint_units(name: str, number: int, units: Sequence[Unit], first: int = 0) -
 
 
 def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
-    """Run one unit of work of a study within a joint job, and return its result and provenance."""
+    """Run one unit of work of a study within a joint job. Return the result and its provenance."""
     piece: NamedUnit = unit.arguments
     own = Unit(piece.name, decode(member.does.arguments, json.loads(piece.packed)), unit.size)
     done = member.does.run(member.options, own)
@@ -92,7 +92,7 @@ def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
 
 
 def where_from(parts: Sequence[UnitPart]) -> dict[str, Any]:
-    """Combine the provenance of units: keep the fields on which all units agree, and list each example ID once."""
+    """Combine the provenance of units: fields on which all agree are kept, and each example ID is listed once."""
     said = [json.loads(part.provenance) for part in parts]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())

@@ -43,7 +43,7 @@ TASK, ROWS, FEWER = "sst2", 300, 100  # FEWER: of studies that run the model aga
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Asked:
-    """One study in a joint job. `given` has its options as JSON; options that are not given have default values."""
+    """One study in a joint job. `given` has its options as JSON. Options that are not given have default values."""
 
     study: str
     given: str = "{}"
@@ -59,7 +59,7 @@ class Asked:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class MeasureHeadsOptions:
-    """Options of a joint job that runs several studies on the heads of one checkpoint."""
+    """Options for a joint job that runs several studies on the heads of one checkpoint."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     studies: Annotated[tuple[Asked, ...], Flag("studies to run in this job, each with its options")] = ()
@@ -67,7 +67,7 @@ class MeasureHeadsOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredStudy(Result):
-    """The result of one study in a joint job: its summary and rows, or the reason why it was left out."""
+    """The result of one study in a joint job: its summary and rows, or the reason why the study was not run."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("measured",)
     study: str
@@ -127,7 +127,7 @@ class MeasureHeadsStudy(JointJob[MeasureHeadsOptions]):
         return added
 
     def run(self, options: MeasureHeadsOptions, unit: Unit) -> Done[Parts]:
-        """Run one unit of one study. If the unit fails, the error text becomes its result."""
+        """Run one unit of work of one study. If the unit fails, its result is the error text."""
         piece: NamedUnit = unit.arguments
         try:
             part, provenance = run_member(options.studies[piece.number], unit)
@@ -190,7 +190,7 @@ def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
 def missing(
     checkpoint: str, task: str | None, *, measured: Set[str], class_set: str, data: str | None = None
 ) -> list[Asked]:
-    """List the studies that can run on a checkpoint but have no results for it yet, with their options."""
+    """List the studies that can run on a checkpoint but have no results for it yet, together with their options."""
     names = [name for name in (*LOOKING, CLASSES, WHY, *EFFECTS) if name not in measured]
     if "disable" in measured and "operators" in names:
         names.remove("operators")

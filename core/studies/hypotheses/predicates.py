@@ -40,7 +40,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Predicate:
-    """A kind of hypothesis about a head, with a sentence template, typed parameters and the study that measures it."""
+    """A kind of hypothesis about a head: a sentence template, typed parameters and the study that measures it."""
 
     key: str
     sentence: str
@@ -176,7 +176,7 @@ PREDICATES: Mapping[str, Predicate] = MappingProxyType({predicate.key: predicate
 
 
 def predicate_of(key: str) -> Predicate:
-    """Return the kind of hypothesis with the given key. For an unknown key, raises InputError that lists all keys."""
+    """Return the kind of hypothesis with the given key. Raises InputError that lists all keys if the key is unknown."""
     check_choice("A predicate", key, PREDICATES)
     return PREDICATES[key]
 
@@ -235,17 +235,17 @@ class Hypothesis:
         return Head(self.layer, self.head)
 
     def parameter(self, name: str) -> str:
-        """Return the value of a parameter of the hypothesis, or "" if the hypothesis has no such parameter."""
+        """Return the value of a parameter of the hypothesis; "" if the hypothesis has no such parameter."""
         return dict(self.parameters).get(name, "")
 
     @property
     def least_name(self) -> str:
-        """Return the name of the parameter that sets the smallest relevant effect."""
+        """Return the name of the parameter that sets the smallest effect that counts."""
         return "margin" if self.predicate == "needed-for" else "least"
 
     @property
     def least(self) -> float:
-        """Return the smallest effect that counts, in the unit of the measurement."""
+        """Return the smallest effect that counts, in the unit in which the effect is measured."""
         default = next(p.default for p in predicate_of(self.predicate).parameters if p.name == self.least_name)
         return float(self.parameter(self.least_name) or default or 0)
 
@@ -264,7 +264,7 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return True if the hypothesis is about words with a feature. Intervals then resample word types."""
+        """Return True if the hypothesis is about words with a feature. If so, intervals resample word types."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property

@@ -44,7 +44,7 @@ class Reading:
 
     @property
     def is_beyond(self) -> bool:
-        """Return True if the whole confidence interval lies above the smallest relevant effect."""
+        """Return True if the whole confidence interval is above the smallest effect that counts."""
         return self.interval.low is not None and self.interval.low > self.least
 
 
@@ -73,7 +73,7 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
 
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
-    """Return the mean over inputs for one head, and test (one-sided) whether it exceeds `least`."""
+    """Return the mean over inputs for one head, with a one-sided test of whether the mean exceeds `least`."""
     shifted = reading(measure, above(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
@@ -81,7 +81,7 @@ def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) 
 
 
 def above(means: Means, least: float) -> Means:
-    """Copy accumulated means, with `least` subtracted from the value of every input."""
+    """Copy accumulated means after subtracting `least` from the value of every input."""
     shifted = means.columns(range(means.sums.shape[-1]))
     shifted.sums = means.sums - least * means.counts[:, :, None, :]
     return shifted
@@ -266,14 +266,14 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Accumulate one number per example, such as the change in loss, as if it belonged to a single head."""
+    """Accumulate one number per example, such as the change in loss, in the form of a score for a single head."""
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means
 
 
 def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Reading | str:
-    """Test whether ablating a head raises the loss by more than a margin, or explain why that is undefined."""
+    """Test whether ablating a head raises the loss by more than a margin, or explain why the test is undefined."""
     head.within(partial.layers, partial.heads)
     changes = partial.changes[partial.operators.index(operator), head.layer * partial.heads + head.head]
     return _shifted(f"rise of the loss in nats, {operator}", changes - margin, margin)
@@ -342,7 +342,7 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the share of the logit difference that an edge carries, compared with edges from the same layer."""
+    """Measure the share of the logit difference that an edge carries, compared with other edges from the same layer."""
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
     own_index = names.index(edge_name(head, reader, kind))
@@ -409,7 +409,7 @@ NORMAL = 1.959964  # of a 95 % interval
 
 
 def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the fraction of a head's maps in a pattern class, both raw and corrected for misclassification."""
+    """Measure the fraction of a head's maps in a pattern class, without and with correction for misclassification."""
     (piece,) = partial.pieces
     head.within(*piece.classes.shape[1:])
     numbers, names = piece.classes[:, head.layer, head.head], list(piece.names)
@@ -462,7 +462,7 @@ def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
 
 
 def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the similarity of a head to its counterpart, compared with random weights and with other heads."""
+    """Measure how similar a head is to its counterpart, compared with random weights and with other heads."""
     (whole,) = partial.compared
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     _, count, others = whole.sums.shape

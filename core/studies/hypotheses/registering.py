@@ -68,7 +68,7 @@ class Proposal:
 
     @property
     def hypothesis(self) -> Hypothesis:
-        """Return the hypothesis that is proposed, without an ID. Raises InputError if it is invalid."""
+        """Return the proposed hypothesis, without an ID. Raises InputError if it is invalid."""
         if self.head.part:
             raise InputError(
                 f"Hypotheses can only be registered for models with one set of heads; {self.head} belongs to an "
@@ -81,7 +81,7 @@ def register(
     db: Database, checkpoint: str, proposals: Sequence[Proposal], *, thought: RowChoice, judged: RowChoice,
     annotator: str = "",
 ) -> tuple[str, list[str]]:  # fmt: skip
-    """Store a batch of hypotheses before the test, and return the ID of the batch and the IDs of its hypotheses.
+    """Store a batch of hypotheses before they are tested. Return the ID of the batch and the IDs of its hypotheses.
 
     `judged` holds the test examples, which must differ from those in `thought`. Raises InputError for shared or
     repeated inputs, invalid parameters or heads, or a repeated hypothesis, and CheckpointError for an unknown
@@ -128,7 +128,7 @@ def register(
 
 
 def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[Row]:
-    """Find earlier runs and jobs with the same weights, and count the test inputs that each has used."""
+    """Find earlier runs and jobs with the same weights, and count how many test inputs each of them has used."""
     wanted, ids = {mark for _, _, *marks in judged for mark in marks}, {row_id for row_id, *_ in judged}
     rows_of: dict[tuple[str, str, str | None], dict[str, TaskRow]] = {}
     sentences_of = cache(_sentences_of)
@@ -201,7 +201,7 @@ def _jobs_of(db: Database) -> Iterator[Row]:
 
 
 def hypothesis_of(stored: StoredHypothesis) -> Hypothesis:
-    """Convert a hypothesis from its stored record to the object that the tests use."""
+    """Convert the stored record of a hypothesis to the object that the tests use."""
     return Hypothesis(stored.hypothesis, stored.layer, stored.head, stored.predicate, stored.parameters)
 
 
@@ -268,7 +268,7 @@ SHARE = "score share"
 
 
 def proposals(scores: pd.DataFrame, head: Head) -> list[Proposal]:
-    """Propose hypotheses based on the scores of a head, starting with the score furthest above its baseline."""
+    """Propose hypotheses based on the scores of a head. The score that is furthest above its baseline comes first."""
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     above = (mine["value"] - mine["baseline"].fillna(0)).rename("above")
     ranked = mine.assign(above=above).dropna(subset=["above"]).sort_values("above", ascending=False, kind="stable")

@@ -39,7 +39,7 @@ FEWEST = patterns.discovery.FEWEST_MAPS
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DiscoverOptions:
-    """The options of pattern discovery: which attention maps are clustered."""
+    """Options for pattern discovery: which attention maps are clustered."""
 
     checkpoints: Annotated[
         tuple[str, ...],
@@ -138,8 +138,8 @@ class DiscoverStudy(Study[DiscoverOptions, Discovered]):
         return Done(Discovered((summary,), tuple(clusters), tuple(exemplars)), provenance)
 
     def results(self, options: DiscoverOptions, merged: Discovered) -> list[Result]:
-        """Return the rows of the result: first the stability of the clustering for each checkpoint, then the clusters,
-        then the exemplar maps."""
+        """Return the result rows: for each checkpoint the stability of its clustering, then all clusters, then their
+        exemplar maps."""
         return [*merged.found, *merged.clusters, *merged.exemplars]
 
     def headline(self, rows: Sequence[Row]) -> Headline:

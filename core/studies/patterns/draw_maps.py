@@ -32,7 +32,7 @@ ROWS_A_UNIT = 32
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DrawMapsOptions:
-    """Options of sampling attention maps: the checkpoint, the inputs, and the number of maps."""
+    """Options for sampling attention maps: the checkpoint, the inputs, and the number of maps."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     tasks: Tasks = ("mrpc",)
@@ -162,7 +162,7 @@ def _digest(*texts: str) -> str:
 def plan(
     inputs: Sequence[int], heads: Sequence[Head], *, count: int, per_input: int, seed: int
 ) -> list[tuple[int, Head]]:
-    """Choose up to `count` pairs (input, head) whose attention maps are sampled. Every head is used equally often."""
+    """Choose up to `count` pairs (input, head) whose attention maps are sampled. All heads are used equally often."""
     chance = random.Random(seed)  # noqa: S311
     order = chance.sample(list(inputs), len(inputs))
     taken: list[tuple[int, Head]] = []
@@ -176,13 +176,13 @@ def plan(
 
 
 def map_id(weights_hash: str, source: MapInput, head: Head) -> str:
-    """Return the ID of an attention map. The same map of the same weights always has the same ID."""
+    """Return the ID of an attention map. The ID is always the same for the same map of the same weights."""
     text = "\n".join([weights_hash, source.task, source.split, source.row_id, str(head)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> Iterator[DrawnMap]:
-    """Capture the attention maps that are planned for these inputs, one input after another."""
+    """Capture the attention maps that are planned for these inputs, one input at a time."""
     capture.running.refuse_sinks(checkpoint)  # a class is of a square of tokens
     known = sources(options)
     encodings = {k: checkpoint.encode(known[k].text, known[k].pair) for k in inputs}

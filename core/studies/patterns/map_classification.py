@@ -15,14 +15,14 @@ from ...patterns.training import Classifier
 
 
 def large_enough(checkpoint: Checkpoint, inputs: Sequence[Any]) -> tuple[list[Any], list[Encoding]]:
-    """Return the inputs that are long enough to show a pattern (more than TOO_SMALL tokens), and their encodings."""
+    """Return the inputs with enough tokens to show a pattern (more than TOO_SMALL), and their encodings."""
     both = [(one, checkpoint.encode(one.text, one.pair)) for one in inputs]
     large = [(one, encoding) for one, encoding in both if len(encoding) > TOO_SMALL]
     return [one for one, _ in large], [encoding for _, encoding in large]
 
 
 def all_too_small(inputs: int, task: str = "") -> InputError:
-    """Return the error for the case that all inputs are too short to show a pattern."""
+    """Return the error to raise if all inputs are too short to show a pattern."""
     return InputError(
         f"An input must have more than {TOO_SMALL} tokens for its attention maps to be classified; all {inputs} "
         f"inputs{task and f' of {task}'} are shorter. Choose longer inputs."
@@ -30,7 +30,7 @@ def all_too_small(inputs: int, task: str = "") -> InputError:
 
 
 class ClassCounts:
-    """Observer that classifies every attention map and counts uncertain and out-of-distribution maps."""
+    """Observer that classifies every attention map, and counts uncertain and out-of-distribution maps."""
 
     def __init__(self, classifier: Any, inputs: int, layers: int, heads: int, dtype: str) -> None:
         self.classifier, self.dtype = classifier, dtype

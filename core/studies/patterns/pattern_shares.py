@@ -34,7 +34,7 @@ SHARE = "class share/"  # prefix of these scores
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PatternSharesOptions:
-    """Options of pattern shares: which attention maps are classified, and by which classifier.
+    """Options for pattern shares: which attention maps are classified, and by which classifier.
 
     `classifier` is a file of weights and `name` the name of the classifier in the store. `confusions` on held-out maps
     [input, true, predicted] correct the shares.
@@ -77,7 +77,7 @@ class ClassifiedChunk:
 
 @dataclass(frozen=True)
 class Counts:
-    """The predicted pattern classes of the attention maps of each checkpoint."""
+    """The predicted pattern classes of attention maps, for each checkpoint."""
 
     pieces: Annotated[tuple[ClassifiedChunk, ...], MergedBy("checkpoint")]
 

@@ -32,7 +32,7 @@ class ClassRow(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassShare(ClassRow):
-    """The share of one pattern class among all maps of a checkpoint, raw or corrected for misclassification."""
+    """The share of one pattern class among all maps of a checkpoint, either raw or corrected for misclassification."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("share", "corrected")
     FIGURE = Figure("share", "{part} of maps of {checkpoint}", "{name}")
@@ -50,7 +50,7 @@ class ClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadClass(ClassRow):
-    """The most frequent pattern class of a head, its share, and the number of the head's maps in every class."""
+    """The most frequent pattern class of a head, its share, and how many maps of the head are in each class."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "{statistic} {name}|{task}")
@@ -116,12 +116,12 @@ class MovedShare(ClassRow):
 
     @property
     def change(self) -> Estimate:
-        """Return the change of the share, with an interval that is not corrected for the number of classes."""
+        """Return the change in the share, with an interval that is not corrected for the number of classes."""
         return Estimate(self.share, self.low, self.high, "share")
 
     @property
     def joint(self) -> Estimate:
-        """Return the change of the share, with a confidence interval that holds jointly for all classes."""
+        """Return the change in the share, with a confidence interval that holds jointly for all classes."""
         return Estimate(self.share, self.low_all, self.high_all)
 
 
@@ -180,7 +180,7 @@ class ClassScore(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class Confusion(PartResult):
-    """The number of held-out maps of class `truth` that were predicted as class `predicted`."""
+    """How many held-out maps of class `truth` were predicted as class `predicted`."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("confusion",)
     truth: str
@@ -252,7 +252,7 @@ class FinalClassifier(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnMaps(Result):
-    """The numbers of attention maps and inputs that were sampled for one task."""
+    """How many attention maps and inputs were sampled for one task."""
 
     task: str
     maps: int
@@ -264,7 +264,7 @@ class DrawnMaps(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscoveredPatterns(PartResult):
-    """The clusters of the maps of a checkpoint.
+    """The clusters of attention maps in a checkpoint.
 
     Attributes:
         by: what assigned the classes of maps: "annotators" or "classifier".
@@ -310,9 +310,9 @@ class DiscoveredPatterns(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class PatternCluster(PartResult):
-    """A cluster of attention maps. Cluster 0 has the unclustered maps. `counts` has the number of maps in each class,
-    and `share` is the fraction of maps in the most frequent class. `cuts_across` is True if this fraction is
-    significantly below 80 %."""
+    """A cluster of attention maps. Cluster 0 has the maps that are in no cluster. `counts` has the number of maps in
+    each class, and `share` is the fraction of maps in the most frequent class. `cuts_across` is True if this fraction
+    is significantly below 80 %."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("cluster",)
     FIGURE = Figure("share", "share of {name}", "cluster {cluster}")
@@ -329,8 +329,8 @@ class PatternCluster(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterExemplar(PartResult):
-    """A map near the centre of a cluster. `levels` has its weights in base64, averaged to `side` x `side` cells and
-    scaled to 0-255."""
+    """A map near the centre of a cluster. `levels` has its weights, averaged to `side` x `side` cells and scaled to
+    0-255, in base64."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("exemplar",)
     checkpoint: str

@@ -116,7 +116,7 @@ def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoin
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TrainPatternsOptions:
-    """Options of training a pattern classifier: the labels, the recipe, and the additional measurements.
+    """Options for training a pattern classifier: the labels, the recipe, and additional measurements.
 
     `log` is the folder for the loss, `curve` requests a learning curve, and `beside` holds out checkpoints for every
     kind of classifier.
@@ -143,7 +143,7 @@ class TrainPatternsOptions:
 
 @dataclass(frozen=True)
 class Final:
-    """The trained pattern classifier as safetensors in base64, with its map size and cropped training maps."""
+    """The trained pattern classifier (safetensors in base64), the size of its maps, and its cropped training maps."""
 
     weights: str
     size: int
@@ -422,7 +422,7 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
 
 
 def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> list[HeldOutScore]:
-    """If bundled labels were also used, score the classifier separately on the user's own maps of held-out inputs."""
+    """Score the classifier separately on the user's own maps of held-out inputs, if bundled labels were also used."""
     own = {snapshot.facts[k]["map_id"] for k in snapshot.own}
     chosen = [fold.among(own) for fold in folds]
     chosen = [fold for fold in chosen if fold.map_ids]
@@ -430,7 +430,7 @@ def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed:
 
 
 def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[HeldOutScore]:
-    """Score a pattern classifier on each checkpoint whose maps were held out from training."""
+    """Score a pattern classifier on each checkpoint whose maps were not used for training."""
     results = []
     for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
         mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
@@ -442,7 +442,7 @@ def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[Hel
 
 
 def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> list[Result]:
-    """Return one record per class, confusion, calibration bin and held-out map."""
+    """Return one record for each class, confusion, calibration bin and held-out map."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     results: list[Result] = [ClassScore.of(row) for row in held_out.per_class]
@@ -464,7 +464,7 @@ def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> l
 
 
 def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
-    """Collect the held-out predictions for every map. The keys of `parts` state what was held out, such as inputs."""
+    """Collect the held-out predictions for every map. Each key of `parts` states what was held out, such as inputs."""
     facts = {
         name: (group, int(number))
         for folds in parts.values()

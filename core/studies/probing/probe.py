@@ -74,7 +74,7 @@ class Diagnostic:
 
 
 def diagnostics(task: str, split: str, *, seed: int = 0) -> list[Diagnostic]:
-    """Generate the distinct sentences of one split of a diagnostic task. No sentence is in two splits."""
+    """Generate the sentences of one split of a diagnostic task, without duplicates. No sentence is in two splits."""
     make = _number if task == NUMBER else _auxiliary
     used: set[str] = set()
     for known in (TRAIN, AGREE, PART):
@@ -115,7 +115,7 @@ def _auxiliary(rng: random.Random, *, parting: bool) -> Diagnostic:
 
 
 def linear_rule(task: str, sentence: GoldSentence, place: int) -> int:
-    """Predict a label from word order alone, such as the grammatical number of the nearest noun."""
+    """Predict a label from word order alone, such as the grammatical number of the noun that is nearest."""
     words = [word.text for word in sentence.words]
     if task == AUXILIARY:
         return int(not any(word in _AUXILIARIES for word in words[:place]))
@@ -148,7 +148,7 @@ PLACES = 10  # only the first ten words are numbered
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ProbeOptions:
-    """Options of probing: the checkpoint, the layers to probe, and the properties of words to predict."""
+    """Options for probing: the checkpoint, the layers, and the properties of words to predict."""
 
     checkpoint: Checkpoint = config.ENCODER
     properties: Annotated[
@@ -296,7 +296,7 @@ STUDY = ProbeStudy()
 
 
 def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answered]:
-    """Train the probes for one property of words. Evaluate them on every test set and on a control task."""
+    """Train probes for one property of words. Evaluate them on every test set and on a control task."""
     tests = [test for _, test in question.tests]
     controls = probing.layers.control_labels(question.train, tests, seed=seed)
     scale, classes = probing.layers.scale_of(question.train), len(question.classes)
@@ -318,7 +318,7 @@ def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answere
 
 
 def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Count correctly predicted words by sentence. Takes [layer, word], and returns int32 [layer, sentence]."""
+    """Count the correctly predicted words in each sentence. Takes [layer, word] and returns int32 [layer, sentence]."""
     counts = np.zeros((len(right), int(groups.max()) + 1), dtype=np.int32)
     for layer, row in enumerate(right):
         np.add.at(counts[layer], groups, row.astype(np.int32))
@@ -355,7 +355,7 @@ def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer
 
 @dataclass(frozen=True)
 class WordProperty:
-    """A property of words with training examples and test sets. The first test set is like the training examples."""
+    """A property of words with training examples and test sets. The first test set resembles the training examples."""
 
     name: str
     classes: tuple[str, ...]

@@ -32,7 +32,7 @@ TOO_LONG = "longer than the checkpoint reads"
 
 @dataclass(frozen=True)
 class Readable:
-    """The sentences that a tokenizer can represent, with the fraction of each token that belongs to each word."""
+    """The sentences that a tokenizer can represent, with the fraction of each token that is part of each word."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -112,7 +112,7 @@ def half_precision(vectors: np.ndarray) -> np.ndarray:
 
 
 def texts_of(encodings: Sequence[Encoding]) -> list[str]:
-    """Return a text for each input that identifies its features."""
+    """Return a text for each input that identifies the features of the input."""
     return [f"{encoding.text}\t{encoding.pair}\t{len(encoding)}" for encoding in encodings]
 
 
@@ -120,7 +120,7 @@ def texts_of(encodings: Sequence[Encoding]) -> list[str]:
 
 
 class WordMaps:
-    """Observer that writes the attention maps between words to disk. Special tokens at both ends count as words."""
+    """Observer that writes attention maps between words to disk. Special tokens at both ends are treated as words."""
 
     def __init__(self, checkpoint: Checkpoint, part: Readable, stored: Ragged) -> None:
         self.checkpoint, self.stored = checkpoint, stored
@@ -160,7 +160,7 @@ def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Compute the input embeddings of words [word, hidden], scaled to mean norm 1, or read them from disk."""
+    """Compute the input embeddings of words [word, hidden], scaled to a mean norm of 1, or read them from disk."""
     size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
     shapes = [(len(tagged.words), size) for tagged in part.sentences]
 
@@ -175,7 +175,7 @@ def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Compute the output of each layer for words, as [word, layer, hidden], or read it from disk."""
+    """Compute the output of each layer for each word, as [word, layer, hidden], or read it from disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(tagged.words), checkpoint.layers + 1, hidden) for tagged in part.sentences]
 
@@ -190,7 +190,7 @@ def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
-    """Compute the vector of each token in each layer, as [token, layer, hidden], or read it from disk."""
+    """Compute the vector of each token in each layer, as [token, layer, hidden], or read the vectors from disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(encoding), checkpoint.layers + 1, hidden) for encoding in encodings]
 

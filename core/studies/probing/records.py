@@ -36,7 +36,7 @@ class Subnetwork(Valued):
 
     @property
     def change_estimate(self) -> Estimate:
-        """Return the change of the score from the unpruned model. An unknown change becomes 0 without an interval."""
+        """Return the change in score from the unpruned model. An unknown change is 0 without an interval."""
         return Estimate(float(self.change or 0.0), self.change_low, self.change_high)
 
 
@@ -136,7 +136,7 @@ class HeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class BestHeadTree(Valued):
-    """The unlabelled attachment scores (UAS) on the test split for the head with the highest score on dev."""
+    """The unlabelled attachment scores (UAS) on test for the head with the highest score on dev."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best head",)
     FIGURE = Figure("value", "undirected UAS of the best head")
@@ -156,7 +156,7 @@ class TreeDifference(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOutSentences(Result):
-    """The number of sentences that were left out of a split, with the reason and some of these sentences."""
+    """The number of sentences that were left out of a split, the reason, and some of these sentences."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("left out",)
     name: str
@@ -166,7 +166,7 @@ class LeftOutSentences(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnTree(Result):
-    """A sentence with its gold tree and its predicted tree, as lists in the order of the words."""
+    """A sentence with its gold tree and its predicted tree, each as a list in the order of the words."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("tree",)
     name: str

@@ -34,7 +34,7 @@ class RepresentationOptions(InputOptions):
 
 @dataclass(frozen=True)
 class Alike:
-    """The similarity of token vectors and the entropy of attention for each input. Undefined values are NaN.
+    """The similarity of token vectors and the entropy of attention, for each input. Undefined values are NaN.
 
     Attributes:
         similarity: mean cosines of PAIR_KINDS; layer 0 is the embeddings. *Shape:* (kind, input, layer).
@@ -141,7 +141,7 @@ PAIR_KINDS = (RANDOM_PAIRS, SAME_WORD, SAME_INPUT)
 def similarities(
     vectors: Float[np.ndarray, "token layer hidden"], inputs: Sequence[int], types: Sequence[str], *, seed: int = 0
 ) -> Float[np.ndarray, "kind input layer"]:
-    """Compute the mean cosine between token vectors for each kind of token pair, input and layer.
+    """Compute the mean cosine between token vectors, for each kind of token pair, input and layer.
 
     "random" pairs a token with a random token of another input, "same word" with a token of the same type in another
     input, and "same input" with the mean vector of its input (Ethayarajh's intra-sentence similarity).
@@ -180,7 +180,7 @@ def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.rand
 
 
 def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.ndarray, "*head query"]:
-    """Divide the entropy of each map row by that of uniform attention. Rows with only one key become NaN."""
+    """Divide the entropy of each map row by the entropy of uniform attention. Rows with only one key become NaN."""
     logs = np.log(np.maximum(weights, 1e-30))
     entropy = -(weights * logs).sum(-1)
     keys = weights.shape[-1]

@@ -55,7 +55,7 @@ ORDER_ROWS, CLASS_ROWS = 300, 40
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SubnetworksOptions:
-    """Options of a pruning study: the fractions of weights to prune, and the settings of fine-tuning."""
+    """Options for a pruning study: the fractions of weights to prune, and the settings of fine-tuning."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -118,7 +118,7 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """The order in which components are pruned with one random seed, and the pattern classes of the attention maps."""
+    """The order in which components are pruned for one random seed, and the pattern classes of the attention maps."""
 
     seed: int
     order: tuple[str, ...]
@@ -129,7 +129,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Subnetworks:
-    """All measurements of a pruning study, and the score of a baseline that predicts the most frequent dev label."""
+    """All measurements of a pruning study, and the score of always predicting the most frequent dev label."""
 
     gold: np.ndarray
     constant: str
@@ -173,7 +173,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """Return units of work that retrain subnetworks, for each seed with a computed pruning order."""
+        """Return the units of work that retrain subnetworks, for each seed whose pruning order has been computed."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
@@ -303,8 +303,8 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def first_loss(steps: Sequence[Subnetwork]) -> tuple[str, Subnetwork | None]:
-    """Describe how many weights can be pruned before the score falls significantly. Also return the first step with
-    such a fall, or None. Steps after fine-tuning are used if there are any. Without steps, the text is empty."""
+    """Describe how many weights can be pruned before the score falls significantly. Return the text and the first step
+    with such a fall (or None). Steps after fine-tuning are used if there are any. Without steps, the text is empty."""
     moment = "after" if any(step.moment == "after" for step in steps) else "before"
     ordered = sorted(
         (step for step in steps if step.moment == moment and step.scope == steps[0].scope),
@@ -328,7 +328,7 @@ def first_loss(steps: Sequence[Subnetwork]) -> tuple[str, Subnetwork | None]:
 
 
 def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """Compute the score at each fraction of pruned weights, and its change from the score of the unpruned model."""
+    """Compute the score at each fraction of pruned weights, and its change from that of the unpruned model."""
     points: dict[tuple[str, str, float], list[np.ndarray]] = {}
     for pruned in merged.pruned:
         if pruned.what == CURVE:
@@ -349,7 +349,7 @@ def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
 
 
 def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """Score the full model and the retrained good, bad and random subnetworks, and compare them."""
+    """Score the full model and the retrained subnetworks (good, bad and random), and compare them."""
     known: dict[str, list[Pruned]] = {}
     for pruned in merged.pruned:
         if pruned.what != CURVE:
@@ -419,7 +419,7 @@ def _survivor_classes(orders: Sequence[Order]) -> list[SurvivorClass]:
 
 
 def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
-    """Set the smallest weights to 0 (globally or per layer), fine-tune the model, and return its dev predictions."""
+    """Set the smallest weights (globally or per layer) to 0, fine-tune the model, and return its dev predictions."""
     return studies.probing.trials.trial(
         on,
         recipe,
@@ -446,7 +446,7 @@ def pruned_after(
 def removal_order(
     on: "Bench", recipe: Recipe, seed: int, key: str, kept_share: float, classifier: bytes | None
 ) -> tuple[np.ndarray, Order]:
-    """Fine-tune a model, and prune its components, least important first, recomputing importance at every step.
+    """Fine-tune a model and prune its components, least important first, with importance recomputed at every step.
 
     Return the dev predictions of the unpruned model, and the order of pruning. The components `kept` are those left
     when the next step would cost more than 1 - kept_share of the score (otherwise the last two). `classifier` has the

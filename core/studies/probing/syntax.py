@@ -61,7 +61,7 @@ BASELINES = ("right-branching", "left-branching", "one fixed offset", "fixed off
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SyntaxOptions:
-    """Options of predicting syntax from attention."""
+    """Options for predicting syntax from attention."""
 
     checkpoint: Checkpoint = config.ENCODER
     treebank: Treebank = None
@@ -71,7 +71,7 @@ class SyntaxOptions:
 
 @dataclass(frozen=True)
 class SingleHeads:
-    """How well the spanning tree from each single head agrees with the gold tree, by sentence.
+    """How well the spanning tree from each single head agrees with the gold tree of each sentence.
 
     Attributes:
         dev_joined, joined: number of words that are joined with their gold governor, on dev and test.
@@ -106,7 +106,7 @@ class TreeExample:
 
 @dataclass(frozen=True)
 class Parsed:
-    """How well the trees from a probe or baseline agree with the gold trees, by sentence.
+    """How well the trees from a probe or baseline agree with the gold trees of each sentence.
 
     Attributes:
         kind: "probe" or "baseline".
@@ -127,7 +127,7 @@ class Parsed:
 
 @dataclass(frozen=True)
 class Syntax:
-    """All measurements of syntax in attention, with the numbers of train, dev and test sentences."""
+    """All measurements of syntax in attention, with the sizes of the train, dev and test splits in sentences."""
 
     parsed: tuple[Parsed, ...]
     heads: tuple[SingleHeads, ...]
@@ -137,7 +137,7 @@ class Syntax:
 
 
 class SyntaxStudy(Study[SyntaxOptions, Syntax]):
-    """Predict dependency trees from attention: from all heads, from single heads, and from baselines."""
+    """Predict dependency trees from attention, using all heads, single heads, and baselines."""
 
     name, options, partial, arguments = "syntax", SyntaxOptions, Syntax, NamedUnit
     question = "How much syntax can be read from attention?"
@@ -230,19 +230,19 @@ STUDY = SyntaxStudy()
 
 
 def heads_of(sentence: object) -> np.ndarray:
-    """Return the zero-based index of each word's gold governor. The root is its own governor."""
+    """Return the index, counted from 0, of the gold governor of each word. The root is its own governor."""
     return np.array([word.head for word in sentence.words])  # type: ignore[attr-defined]
 
 
 def scored_of(sentence: object) -> np.ndarray:
-    """Mark the words that count in scores: all except punctuation."""
+    """Mark the words that count in scores, which are all words except punctuation."""
     return np.array([plain_relation(word.dep) != "punct" for word in sentence.words])  # type: ignore[attr-defined]
 
 
 def parsed_of(
     kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
 ) -> Parsed:
-    """Count, in each sentence, the words whose governor a probe or baseline predicts correctly."""
+    """Count in each sentence the words whose governor a probe or baseline predicts correctly."""
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)
@@ -289,7 +289,7 @@ def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
 
 
 def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
-    """Collect the attention between words, the gold trees and optionally the word embeddings of one split."""
+    """Collect the attention between words, the gold trees and, optionally, the word embeddings of one split."""
     return probing.attention.Sentences(
         studies.probing.probe_features.word_maps_of(checkpoint, part),
         [heads_of(sentence) for sentence in part.sentences],
@@ -336,7 +336,7 @@ def draw(sentence: object, scores: np.ndarray) -> TreeExample:
 
 
 def single_heads(dev: "Sentences", test: "Sentences", heads: Sequence[Head]) -> SingleHeads:
-    """Build undirected spanning trees from every head on dev and test, and a rooted tree from the best head on test."""
+    """Build undirected spanning trees from every head on dev and test, and rooted trees from the best head on test."""
     dev_joined, dev_governed, _ = _spanned(dev)
     joined, governed, whole = _spanned(test)
     best = int(dev_joined.sum(1).argmax())

@@ -42,7 +42,7 @@ SHORT = {"train_limit": 2000, "dev_limit": 500, "epochs": 2}  # many runs, so sh
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TransferOptions:
-    """Options of a study of layer transfer: the tasks, and the settings of fine-tuning with frozen layers."""
+    """Options for a study of layer transfer: the tasks, and the settings of fine-tuning with frozen layers."""
 
     checkpoint: Checkpoint = config.ENCODER
     tasks: TunedTasks = ("sst2",)
@@ -61,7 +61,7 @@ class TransferOptions:
 
 @dataclass(frozen=True)
 class Predicted:
-    """Dev predictions of a classifier on the output of one layer, or of a model fine-tuned with frozen layers.
+    """Dev predictions of a classifier on the output of one layer, or of a model that was fine-tuned with frozen layers.
 
     Attributes:
         reading: one of READINGS for a classifier; "" for a fine-tuned model.
@@ -86,13 +86,13 @@ class Predicted:
 
 @dataclass(frozen=True)
 class TransferPartial:
-    """Dev predictions from one or more units of work. Partial results of this type can be merged."""
+    """Dev predictions from one or more units of work, as a partial result that can be merged."""
 
     predicted: tuple[Predicted, ...]
 
 
 class TransferStudy(Study[TransferOptions, TransferPartial]):
-    """Measure each layer's contribution to a task by classifiers on its output and fine-tuning with frozen layers."""
+    """Measure how layers contribute to a task, by classifiers on their outputs and fine-tuning with frozen layers."""
 
     name, options, partial, arguments = "transfer", TransferOptions, TransferPartial, TrainingUnit
     question = "Which layer is best for the task?"
@@ -265,7 +265,7 @@ def _frozen_layers(mine: Sequence[Predicted], metric: str) -> list[Transferred]:
 
 
 def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
-    """Train classifiers on each layer's output. For each way of pooling, return dev predictions [layer, example]."""
+    """Train a classifier on each layer's output. Return dev predictions [layer, example] for each way of pooling."""
     parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
     predictions = {}

@@ -33,7 +33,7 @@ class Bench:
 
 
 def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Bench:
-    """Tokenise the train and dev examples of a task. Raises InputError for a split with only one class."""
+    """Tokenise the train and dev examples of a task. Raises InputError if a split has only one class."""
     train, dev = task_rows(task, recipe, data)
     length = min(recipe.max_length, base.max_length)
     return Bench(
@@ -42,7 +42,7 @@ def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Ben
 
 
 def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRow], list[TaskRow]]:
-    """Load train and dev examples up to the limits of the recipe. Raises InputError for a split with only one class."""
+    """Load train and dev examples, up to the limits of the recipe. Raises InputError if a split has only one class."""
     must_have_labels(task)
     limits = {"train": recipe.train_limit, "dev": recipe.dev_limit}
     rows_of = {split: read_rows(task, split, folder=data, limit=limit) for split, limit in limits.items()}
@@ -60,7 +60,7 @@ def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRo
 def trial(
     on: Bench, recipe: Recipe, seed: int, key: str, *, before: Callable[[Any], object] | None = None
 ) -> tuple[Any, np.ndarray]:
-    """Fine-tune a model once, and return it in eval mode with its predictions for the dev examples.
+    """Fine-tune a model once. Return the model in eval mode with its predictions for the dev examples.
 
     `seed` sets the initial weights of the classification head and the order of examples. `before` is called with the
     new model, for example to mask weights.

@@ -37,7 +37,7 @@ BATCH_TOKENS = 1024  # both models' maps of one batch are held together
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ChangeOptions:
-    """Options of comparing attention maps before and after fine-tuning."""
+    """Options for comparing attention maps before and after fine-tuning."""
 
     before: Annotated[str, Flag("checkpoint before fine-tuning", argument=True)] = config.ENCODER
     after: Annotated[
@@ -65,7 +65,7 @@ class TaskChange:
 
 @dataclass(frozen=True)
 class ChangePartial:
-    """The change of attention by fine-tuning, for each fine-tuned checkpoint and task."""
+    """The change in attention due to fine-tuning, for each fine-tuned checkpoint and task."""
 
     pieces: Annotated[tuple[TaskChange, ...], MergedBy("after", "task")]
 
@@ -226,7 +226,7 @@ def compared(
     first: int = 0,
     max_length: int = 128,
 ) -> "scoring.change.Change":
-    """Sum the differences between the maps of two checkpoints. Raises CheckpointError if their tokens differ."""
+    """Sum the differences between the maps of two checkpoints. Raises CheckpointError if their tokenisation differs."""
     refuse_different(before, after)
     names = [row.id for row in rows]
     encodings, others = (
@@ -271,7 +271,7 @@ class _Against:
 
 
 def refuse_different(before: "Checkpoint", after: "Checkpoint") -> None:
-    """Raise CheckpointError unless two checkpoints have the same model family, number of layers and number of heads."""
+    """Raise CheckpointError if two checkpoints differ in model family, number of layers or number of heads."""
     shapes = [(side.layers, side.heads, side.family.model_type) for side in (before, after)]
     if shapes[0] != shapes[1]:
         raise CheckpointError(

@@ -46,7 +46,7 @@ LEAST = 3  # rows that a correlation's interval needs more than
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FinetuneOptions:
-    """Options of fine-tuning: the checkpoint, the tasks, the initial weights, and where models are stored."""
+    """Options for fine-tuning: the checkpoint, the tasks, the initial weights, and where models are stored."""
 
     checkpoint: Checkpoint = config.ENCODER
     revision: Annotated[
@@ -66,7 +66,7 @@ class FinetuneOptions:
 
 @dataclass(frozen=True)
 class TunedRun:
-    """The result of one fine-tuning run: scores on dev, with the true and predicted labels of the dev examples."""
+    """The result of one fine-tuning run: its scores on dev, and the true and predicted labels of the dev examples."""
 
     score: TunedRunScore
     gold: np.ndarray
@@ -320,7 +320,7 @@ def tune_on(
 def is_trained(
     base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
 ) -> bool:
-    """Return True if the folder of a run already contains the result of this recipe on these examples."""
+    """Return True if the folder of a run already contains a result of this recipe on these examples."""
     log, decides = training_log(run.folder), {"base_hash": base.weights_hash} | _decides(run, train, dev)
     return {name: log.get(name) for name in decides} == decides
 
@@ -347,18 +347,18 @@ def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
 
 
 def runs_folder(out: str | None) -> Path:
-    """Return the folder for fine-tuned checkpoints: the given folder, or one next to the database."""
+    """Return the folder for fine-tuned checkpoints: the given folder, otherwise a folder next to the database."""
     return config.inside(out, to_write=True) if out else config.settings().runs / "finetuned"
 
 
 def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
-    """Return a readable name for a run. It ends in a hash of `decides`, the settings that affect the result."""
+    """Return a readable name for a run, which ends in a hash of `decides` (the settings that affect the result)."""
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
     return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 
 
 def state_of(folder: Path) -> Path:
-    """Return the path of a run's saved state, which is next to the folder of its checkpoint."""
+    """Return the path of the saved state of a run, which is next to the folder of its checkpoint."""
     return folder.with_name(folder.name + ".state")
 
 
@@ -420,7 +420,7 @@ def scores_of(figures: Mapping[str, float | None]) -> dict[str, Any]:
 
 
 def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
-    """Return the best accuracy of a constant prediction on a task, or None if unknown."""
+    """Return the best accuracy of a constant prediction on a task; None if unknown."""
     known = [score.accuracy for score in scores if (score.kind, score.task) == ("baseline", task) and score.accuracy]
     if not known:
         return None
@@ -428,7 +428,7 @@ def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
 
 
 def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
-    """State that a score is not significantly above the constant prediction. Return "" if it is significantly above."""
+    """State that a score is not significantly above that of a constant prediction. Return "" if it is."""
     rows = next((run.dev_rows for run in scores if (run.kind, run.task) == ("run", score.task)), None)
     if not rows:
         return ""

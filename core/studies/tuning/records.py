@@ -11,7 +11,7 @@ from ..records import Figure, Result, Valued, picked, stated
 
 @dataclass(frozen=True, kw_only=True)
 class TunedScore(Result):
-    """The scores of a fine-tuned model, of a mean over seeds, or of a constant prediction. Undefined scores are NaN.
+    """The scores of a fine-tuned model, of a constant prediction, or averaged over seeds. Undefined scores are NaN.
 
     Attributes:
         kind: "run"; "mean" over runs of an initialisation; "baseline", a constant prediction.
@@ -121,7 +121,7 @@ class Transferred(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class BestLayer(Valued):
-    """The layer that is best on one half of the dev examples, and its gain over the last layer on the other half."""
+    """The best layer on one half of the dev examples, and its gain over the last layer on the other half."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best layer",)
     FIGURE = Figure("value", "best layer beyond the last|{task}|{metric}")
@@ -153,13 +153,13 @@ class FinetunedTask:
 
 
 def finetuned_task(rows: Sequence[Row]) -> FinetunedTask:
-    """Collect the fine-tuning results for one task from result rows."""
+    """Collect the fine-tuning results of one task from result rows."""
     scores = TunedScore.among(rows)
     constant = next(iter(picked(scores, kind="baseline")), None)
     return FinetunedTask(scores[0].metric, picked(scores, kind="run"), picked(scores, kind="mean"), constant)
 
 
 def constant_score(rows: Sequence[Row], task: str, metric: str) -> float | None:
-    """Return the score of the constant prediction for a task and metric, or None."""
+    """Return the score of the constant prediction for a task and metric; None if there is none."""
     constant = next(iter(picked(TunedScore.among(rows), kind="baseline", task=task)), None)
     return None if constant is None else constant.of_metric(metric)
