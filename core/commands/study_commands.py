@@ -149,7 +149,7 @@ class Beside:
     ] = None
     beside: Annotated[
         str | None,
-        Flag("ID of an earlier ablation run; prints the rank correlation between its effects and the new ones"),
+        Flag("ID of an earlier ablation run; prints the rank correlation between the earlier and the new effects"),
     ] = None
 
 

@@ -84,7 +84,7 @@ Seed = Annotated[
 ]
 Reference = Annotated[
     int,
-    Flag("number of training examples from which the ablation methods mean, resample and constant take their values"),
+    Flag("number of training examples from which mean, resample and constant ablation compute replacement outputs"),
 ]
 DrawnRows = Annotated[
     int, Flag("number of examples that the ablation method resample draws for each input", name="--draws")
@@ -92,8 +92,8 @@ DrawnRows = Annotated[
 MeanBy = Annotated[
     str,
     Flag(
-        "for the ablation method mean, what the mean is taken over: class (positions of one class: first, "
-        "separator or other), position (one position) or all"
+        "positions over which mean ablation averages: class (all positions of the same class, which is first, "
+        "separator or other), position (only the same position) or all (all positions)"
     ),
 ]
 Pipeline = Annotated[
@@ -167,8 +167,8 @@ TunedTasks = Annotated[
 Initialisations = Annotated[
     tuple[str, ...],
     Flag(
-        "initial weights and what is trained: pretrained, random, frozen (pretrained, only the classifier is trained) "
-        "or untrained (pretrained, nothing is trained); repeat the option for several initialisations",
+        "initialisation: pretrained, random, frozen (pre-trained weights, of which only the classifier is trained) "
+        "or untrained (pre-trained weights without any training); repeat the option for several initialisations",
         name="--init",
     ),
 ]

@@ -45,7 +45,7 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
     operator: Annotated[
         str, Flag("ablation method: disable (uniform attention), zero, previous, current, next or first")
     ] = "disable"
-    what: Annotated[str, Flag("what is ablated, one after another: heads or layers")] = "heads"
+    what: Annotated[str, Flag("components to ablate one at a time: heads or layers")] = "heads"
     dtype: Dtype = "float32"
 
 

@@ -29,7 +29,7 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
     order_rows: Annotated[
         int, Flag("number of training examples that determine the pruning order of each model", least=2)
     ] = 500
-    steps: Annotated[int, Flag("number of pruning steps; 5 removes a fifth of the heads at a time", least=1)] = 5
+    steps: Annotated[int, Flag("number of pruning steps; with 5 steps, each removes a fifth of the heads", least=1)] = 5
     random_orders: prune.RandomOrders = 2
     dtype: Dtype = "float32"
 

@@ -64,8 +64,9 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
     what: Annotated[
         str,
         Flag(
-            "what is ablated, one after another: heads, layers, all-but-one, groups or duplicates; or whole "
-            "sublayers and layers: blocks (attention), feedforward or layers-whole"
+            "components to ablate one at a time: heads, layers (all heads of a layer), all-but-one (all heads of a "
+            "layer except one), groups, duplicates, blocks (the attention sublayer of a layer), feedforward (the "
+            "feed-forward sublayer) or layers-whole (both sublayers)"
         ),
     ] = "heads"
     operator: Annotated[
@@ -84,8 +85,8 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
     within: Annotated[
         float,
         Flag(
-            "if duplicate heads are ablated: largest distance within a group, as a fraction of the mean "
-            "distance between heads"
+            "if duplicates are ablated: largest distance between heads of a group of duplicates, as a fraction of the "
+            "mean distance between all heads"
         ),
     ] = 0.5
 

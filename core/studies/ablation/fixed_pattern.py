@@ -49,8 +49,8 @@ class FixedPatternOptions:
     heads: Annotated[
         str,
         Flag(
-            "heads that get the fixed attention pattern of --operator (default: all heads but the last of each "
-            "layer; --operator is then ignored, and the patterns alternate across heads)"
+            "heads whose attention is fixed to the pattern of --operator (default: all heads but the last of each "
+            "layer, with a different pattern for each head in turn; --operator is then ignored)"
         ),
     ] = ""
     operator: Annotated[

@@ -43,7 +43,7 @@ def _operator(value: Any) -> Any:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ImportanceOptions(AblationOptions):
-    """Options of gradient-based head importance."""
+    """Options for gradient-based head importance."""
 
     split: Split = "train"
     reading: Reading = "example"

@@ -42,8 +42,8 @@ class PatchOptions(ExampleOptions):
     what: Annotated[
         str,
         Flag(
-            "components to patch: heads, layers (all heads of a layer), blocks (attention sublayers), feedforward "
-            "(feed-forward sublayers) or layers-whole (attention and feed-forward sublayers together)"
+            "components to patch: heads, layers (all heads of a layer), blocks (the attention sublayer of a layer), "
+            "feedforward (the feed-forward sublayer) or layers-whole (both sublayers)"
         ),
     ] = "heads"
     floor: Annotated[

@@ -50,7 +50,7 @@ class PruneOptions(AblationOptions):
     order_rows: Annotated[int | None, Flag("number of training examples that determine the pruning order", least=2)] = (
         500
     )
-    steps: Annotated[int, Flag("number of pruning steps; 10 removes 10 % of the heads at a time", least=1)] = 10
+    steps: Annotated[int, Flag("number of pruning steps; with 10 steps, each removes 10 % of the heads", least=1)] = 10
     random_orders: RandomOrders = 5
     reading: Reading = "example"
     normalize: Normalize = True

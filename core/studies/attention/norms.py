@@ -68,7 +68,7 @@ class NormsStudy(Attending[NormsOptions, NormSums]):
     head_scores = NORM_SCORES
     said_at = 10
     section = "beyond weights"
-    gives = "the same by norms |alpha f(x)|"
+    gives = "norm-based attention to features"
 
     def units(self, options: NormsOptions) -> list[Unit]:
         for name in options.features:

@@ -108,7 +108,7 @@ class RolesStudy(Attending[RolesOptions, RoleSums]):
     head_scores = ROLE_SCORES
     section = "where it looks"
     said_at = 2
-    gives = "roles against baselines"
+    gives = "head roles compared with baselines"
 
     def measure(self, options: RolesOptions, checkpoint: Any) -> "RoleMeasure":
         return RoleMeasure(checkpoint)

@@ -63,7 +63,7 @@ class StatisticsStudy(Attending[StatisticsOptions, StatisticsSums]):
                   ("weights",), 0.0, math.log(2), CLARK),
     )  # fmt: skip
     section = "where it looks"
-    gives = "where weight goes, entropy, distance, likeness"
+    gives = "attention to neighbours and special tokens, entropy, distance, similarity"
 
     def measure(self, options: StatisticsOptions, checkpoint: Any) -> "StatisticsMeasure":
         return studies.attention.measures.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)

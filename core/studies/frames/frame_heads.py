@@ -178,7 +178,7 @@ class FrameHeadsOptions:
     direction: LinkDirection = "element_to_target"
     pairing: LinkPairing = "product"
     average: Annotated[
-        str, Flag("what weights are averaged over: sentences (as in the paper) or links (as in the replication)")
+        str, Flag("units over which weights are averaged: sentences (as in the paper) or links (as in the replication)")
     ] = "sentences"
     without_first: Annotated[bool, Flag("ignore attention to the first token", name="--without-first/--with-first")] = (
         False
