@@ -246,8 +246,8 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:
-    """Return a sentence that states how many stored scores `atlas` leaves out because they were measured with other or
-    unknown weights; "" if there are no such scores."""
+    """Return a sentence with the number of stored scores that `atlas` leaves out, because they were measured with other
+    or unknown weights; "" if there are none."""
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""

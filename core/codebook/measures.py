@@ -21,8 +21,8 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """The strongest column of an attention map: its key (from 0), its mean weight, and the fractions of rows in which
-    its weight is at least FAINT (`faint_rows`) and at least STRONG (`strong_rows`)."""
+    """The strongest column of an attention map, with its key (from 0) and mean weight. `faint_rows` and `strong_rows`
+    are the fractions of rows with a weight of at least FAINT and STRONG in the column."""
 
     key: int
     weight: float
@@ -121,5 +121,6 @@ def line_said(line: Line) -> str:
 
 
 def cut_of(weights: Map, separators: Sequence[int]) -> int:
-    """Return the index where the second sentence of a map begins, or the middle of the map if there is only one."""
+    """Return the index at which the second sentence of a map begins. For a single sentence, return the middle of the
+    map."""
     return next((separator + 1 for separator in sorted(separators) if separator + 1 < len(weights)), len(weights) // 2)

@@ -19,7 +19,7 @@ _READ: "weakref.WeakKeyDictionary[Database, tuple[tuple[str, int], pd.DataFrame]
 
 @dataclass(frozen=True)
 class ProjectProgress:
-    """The progress of a labelling project, as its dashboard shows it.
+    """The progress of a labelling project, as shown on the dashboard of the project.
 
     Attributes:
         counted, needed: number of labels that fill a slot, and that are needed.

@@ -48,7 +48,7 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
-    """Save a stored pattern classifier to a file, and return the options for a job that uses it."""
+    """Save a stored pattern classifier to a file, and return the options for a job that uses this classifier."""
     stored = classifiers.one_classifier(db, name)
     file = snapshots(db) / f"classifier-{hashlib.sha256(stored['weights']).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)

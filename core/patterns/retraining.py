@@ -146,8 +146,8 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
-    """Compare two stored classifiers on two sets of maps: maps that were held out from both classifiers, and maps that
-    were held out from the second classifier and were not in the training data of the first."""
+    """Compare two stored classifiers on two sets of maps. The first set was held out from both classifiers. The second
+    was held out from the second classifier and not in the training data of the first."""
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)

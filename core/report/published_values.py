@@ -68,7 +68,7 @@ def exhibits() -> tuple[Exhibit, ...]:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number published in a paper. Its fields identify the measured number to compare with it.
+    """A number published in a paper. Its fields identify the measured number that it is compared with.
 
     `error` is the error of reading the number from a plot. `flaw` states why it cannot be compared, or is "".
     """

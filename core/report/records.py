@@ -13,7 +13,7 @@ REPORT = "reproduce"  # the study under which reports are stored
 
 @dataclass(frozen=True)
 class StepRecord:
-    """A stored step of a report, with the reason why it has no results, if so."""
+    """A stored step of a report. If the step has no results, `error` states the reason."""
 
     part: str
     study: str

@@ -405,7 +405,7 @@ def provenance(
 
 
 def provenance_of_run(options: Mapping[str, Any], said: Mapping[str, Any]) -> Provenance:
-    """Combine the options of a run and the provenance of its units of work into the provenance of the run."""
+    """Return the provenance of a run, combined from the options of the run and the provenance of its units of work."""
     named = {name: options.get(name) for name in ("checkpoint", "task", "split", "seed", "dtype", "operator")}
     for name in ("checkpoint", "task"):
         several = options.get(f"{name}s")

@@ -70,7 +70,7 @@ def tuned_checkpoints(root: Path) -> list[Tuned]:
 
 
 def shown_folder(folder: Path) -> str:
-    """Format the path of a folder, relative to the project if the folder is inside it."""
+    """Format the path of a folder as text, relative to the project folder if it is inside the project folder."""
     return str(folder.relative_to(config.PROJECT)) if folder.is_relative_to(config.PROJECT) else str(folder)
 
 

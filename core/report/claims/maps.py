@@ -140,9 +140,9 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
 
 
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
-    """Test whether feed-forward outputs explain why heads attend mostly to separators. Their share of the variance of
-    attention scores must be more than a tenth larger than the share of word and position embeddings (decomposition of
-    Elhage et al. 2021)."""
+    """Test whether feed-forward outputs explain why heads attend mostly to separators. In the decomposition of Elhage
+    et al. (2021), they must explain more of the variance of attention scores than word and position embeddings. The
+    difference must exceed a tenth."""
     shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
     if shares is None or not statistics:
         return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
@@ -416,8 +416,8 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
-    """Compute the fraction of heads with a vertical stripe in three ways. Heads count if they are significantly above
-    the bound, if they are not significantly below it, or if their point estimate is above it."""
+    """Compute three fractions of heads with a vertical stripe: heads significantly above the bound, heads not
+    significantly below it, and heads whose point estimate is above it."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)

@@ -215,7 +215,7 @@ def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def neighbours(evidence: Evidence) -> list[Outcome]:
-    """Test whether some heads put more than half of their weight on the previous token, and some on the next one."""
+    """Test whether some heads put more than half of their weight on the previous token, and some on the next token."""
     sides = ("previous",) if evidence.causal else ("previous", "next")
     by_task = evidence.by_task(Part.STATISTICS)
     return [_neighbours(result, task, sides) for task, result in by_task.items()] or untested(evidence, Part.STATISTICS)

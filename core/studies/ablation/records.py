@@ -561,7 +561,8 @@ class LinkContrast(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeparatorLayer(Changed):
-    """Attention to separators in one layer, or in all layers if `layer` is None, and the effect of removing it.
+    """Attention to separators in one layer, or in all layers if `layer` is None, and the effect of removing this
+    attention.
 
     `ratio` is the gradient of the loss with respect to attention to separators, divided by that to other tokens.
     `weight_on_separators` and `norm_on_separators` are fractions (None in earlier runs). `separators_of_pieces` is the

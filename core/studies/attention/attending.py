@@ -78,7 +78,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """Create a score that has no head and no value. `note` states why no value could be computed, if so."""
+    """Create a score without a head and a value. If no value could be computed, `note` states the reason."""
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 

@@ -111,7 +111,8 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Sums over inputs of distances between heads, of attention maps, and of comparisons of heads on different inputs.
+    """Sums over inputs of three quantities: distances between heads, attention maps, and comparisons of heads on
+    different inputs.
 
     Attributes:
         distances: sums over `rows` map rows. *Shape:* (head, head).

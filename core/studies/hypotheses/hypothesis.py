@@ -298,7 +298,8 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
 
 
 def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
-    """Return the default examples for a kind of hypothesis: first those that suggest it, then those that test it."""
+    """Return the default examples for a kind of hypothesis: those that suggest the hypothesis, and those that test
+    it."""
     study = predicate_of(predicate).study
     if study == "frame-heads":
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"

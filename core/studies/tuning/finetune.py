@@ -251,7 +251,8 @@ class FinetuningRun:
 
 
 def tune(base: "models.checkpoint.Checkpoint", run: FinetuningRun) -> tuple[TunedRun, list[str]]:
-    """Fine-tune a model (or resume), evaluate it on dev, and save it. Return the result and the dev example IDs."""
+    """Fine-tune a model (or resume training), evaluate the model on dev, and save it. Return the result and the dev
+    example IDs."""
     task, recipe = run.task, run.recipe
     must_have_labels(task)
     train = read_rows(task, "train", folder=run.data, limit=recipe.train_limit, seed=run.seeds.rows)
