@@ -54,3 +54,12 @@ def check_choice(what: str, given: object, known: Iterable[str], error: type[Atl
     for value in given if isinstance(given, (list, tuple)) else (given,):
         if value not in choices:
             raise error(f'{what} must be one of {", ".join(choices)}; got "{value}". Choose one of them.')
+
+
+def check_range(what: str, value: int | float, low: int | float, high: int | float | None = None) -> None:
+    """Raise InputError if a number is outside an allowed range. The message starts with `what`, such as "The number of
+    epochs". If `high` is None, the range has no upper limit."""
+    if high is None and not value >= low:
+        raise InputError(f"{what} must be at least {low:g}; got {value:g}. Choose a larger number.")
+    if high is not None and not low <= value <= high:
+        raise InputError(f"{what} must be from {low:g} to {high:g}; got {value:g}. Choose a value in this range.")

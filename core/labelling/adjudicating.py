@@ -43,18 +43,24 @@ def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect
     """
     unknown = sorted(set(labels) - set(probabilities.columns))
     missing = sorted(set(labels.index) - set(probabilities.index))
-    if unknown or missing or labels.index.has_duplicates:
-        unknown_classes = f"classes without a probability: {', '.join(unknown)}; " if unknown else ""
+    if labels.index.has_duplicates:
+        twice = labels.index[labels.index.duplicated()][0]
+        raise InputError(f"Every labelled map must have only one label; {str(twice)[:60]!r} has several. Keep one.")
+    if unknown:
         raise InputError(
-            "Every labelled map must have exactly one label, and a probability for every class in use; got "
-            f"{unknown_classes}{len(missing)} of {len(labels)} maps without probabilities. Classify the maps with "
+            f"Every class in use must have a probability; {', '.join(unknown)[:200]} has none. Classify the maps with "
             "these classes first."
+        )
+    if missing:
+        raise InputError(
+            f"Every labelled map must have class probabilities; {len(missing)} of {len(labels)} maps have none. "
+            "Classify these maps first."
         )
     p = probabilities.loc[labels.index].to_numpy(dtype=float)
     if not np.allclose(p.sum(axis=1), 1, atol=1e-3) or (p < 0).any():
         raise InputError(
-            "The class probabilities of a map must be at least 0 and sum to 1; got other values. Calibrate the "
-            "classifier that computed them."
+            "The class probabilities of a map must be at least 0 and sum to 1; in at least one map they do not. "
+            "Calibrate the classifier that computed them."
         )
     classes = probabilities.columns.to_numpy()
     chosen = probabilities.columns.get_indexer(labels)  # [map]
@@ -194,8 +200,8 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
                 disputes(db, class_set, project, map_id=map_id, without_decisions_of=person) for project in asked
             ):
                 raise InputError(
-                    f"Only maps with differing labels or a likely label error can be adjudicated; {map_id[:60]!r} "
-                    "has neither, or has been decided already. Reload the Adjudication page to see the remaining maps."
+                    f"Only maps with differing labels or a likely label error can be adjudicated; {map_id[:60]!r} has "
+                    "neither, or is already decided. Reload the Adjudication page."
                 )
 
 

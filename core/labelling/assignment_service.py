@@ -127,8 +127,8 @@ def record(
     for event in events:
         if str(event.get("batch")).startswith(labels.OWN_BATCHES):
             raise InputError(
-                f"The ID of a batch of labels must not start with {', '.join(labels.OWN_BATCHES)}, which this "
-                f"program uses itself; got {str(event.get('batch'))[:60]!r}. Reload the page to start a new batch."
+                f"The ID of a batch of labels must not start with {', '.join(labels.OWN_BATCHES)}, which are reserved; "
+                f"got {str(event.get('batch'))[:60]!r}. Reload the page to start a new batch."
             )
     taken_back = [event.get("undoes") for event in events if event.get("kind") in TAKES_BACK]
     if not taken_back and not any(event.get("project") or _is_decision(event) for event in events):
@@ -163,9 +163,8 @@ def record(
             if other.kind in ("label", "skip") and other.project not in ("", stored):
                 raise InputError(
                     "A label event that is sent twice must belong to the same project both times; "
-                    f"{other.event[:60]!r} is stored for "
-                    f"{f'another project, {stored!r}' if stored else 'no project'}. Reload the page to start a new "
-                    "batch."
+                    f"{other.event[:60]!r} is stored for {f'another project, {stored!r}' if stored else 'no project'}. "
+                    "Reload the page."
                 )
         recorded = Recorded(saved.acknowledged)
         for acted in sent.values():
@@ -253,9 +252,8 @@ def _answer(
         choice = _handed(cursor, board, acted)
         if acted.way == TOGETHER and (choice.purpose != "label" or board.rules.order != "clusters"):
             raise InputError(
-                "Maps of a project can be labelled together only if the project assigns similar maps together; "
-                f"{acted.map_id[:60]!r} must be labelled alone (gold maps, exemplars and repeated maps always must). "
-                "Reload the project's Label page."
+                f"Only similar maps that a project assigns as a group can be labelled together; {acted.map_id[:60]!r} "
+                "must be labelled alone. Reload the project's Label page."
             )
         counting = counting and choice.purpose == "label" and class_name is not None
         counting = counting and board.status(person).phase != "paused"

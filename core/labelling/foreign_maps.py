@@ -38,8 +38,8 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
         text = read_text(facts, most=MOST_BYTES)
     except OSError as error:
         raise InputError(
-            f"Metadata of maps must be in a readable JSONL file of at most {MOST_BYTES >> 20} MB; got "
-            f"{facts.name[:120]} ({error.strerror or error}). Check its name and size."
+            f"Metadata of maps must be in a readable JSON Lines file of at most {MOST_BYTES >> 20} MB; "
+            f"{facts.name[:120]} cannot be used ({error.strerror or error}). Check its name and size."
         ) from error
     for number, line in enumerate(lines_of(text), start=1):
         if not line.strip():
@@ -49,17 +49,17 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
             told = json_line(line)
         except (ValueError, RecursionError) as error:
             raise InputError(
-                f"A line of metadata must be a JSON object; got something else in {line_name}. Correct this line."
+                f"A line of metadata must be a JSON object; {line_name} has something else. Correct this line."
             ) from error
         if not isinstance(told, dict) or any(told.get(name) is None for name in NEEDED):
             raise InputError(
-                f"A line of metadata must have the fields {', '.join(NEEDED)}; at least one is missing in "
-                f"{line_name}. Add the missing fields."
+                f"A line of metadata must have the fields {', '.join(NEEDED)}; {line_name} lacks at least one of them. "
+                "Add the missing fields."
             )
         if unexpected := sorted(set(told) - set(FACTS)):
             raise InputError(
-                f"A line of metadata may only have the fields {', '.join(FACTS)}; got {unexpected[0][:40]!r} in "
-                f"{line_name}. Correct or remove this field."
+                f"A line of metadata may only have the fields {', '.join(FACTS)}; {line_name} has "
+                f"{unexpected[0][:40]!r}. Correct or remove this field."
             )
         key = str(told["key"])
         if key in lines:
@@ -76,9 +76,8 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
             else f"{missing[0][:60]!r} has weights but no metadata"
         )
         raise InputError(
-            f"Every map in {maps.name} must have one line of metadata in {facts.name}, and every line must belong to "
-            f"a map; {len(unknown) + len(missing)} maps or lines have no counterpart, such as {problem}. Choose two "
-            "files that belong together."
+            f"Maps in {maps.name} and lines in {facts.name} must match one to one; {len(unknown) + len(missing)} of "
+            f"them have no counterpart, such as {problem}. Choose two files that belong together."
         )
     rows = [_row(key, weights[key], lines[key]) for key in weights]
     return len(rows), labels.store_maps(db, rows)

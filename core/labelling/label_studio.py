@@ -157,15 +157,16 @@ def import_studio(
     except (ValueError, RecursionError) as error:
         lines = " It looks like JSON Lines: rename it to .jsonl." if content.lstrip()[:1] == b"{" else ""
         raise InputError(
-            f"A Label Studio export must be JSON; got {name}, which is not. Export it again as JSON or JSON-MIN.{lines}"
+            f"A Label Studio export must be JSON; {name} cannot be parsed as JSON. Export it again as JSON or "
+            f"JSON-MIN.{lines}"
         ) from error
     if isinstance(tasks, dict) and ("data" in tasks or "result" in tasks):  # one file for each annotation or task
         tasks = [tasks]
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise InputError(
-            f"Label Studio JSON must be a list of tasks; got {name}, which is "
-            f"{'an object with ' + _keys([tasks]) if isinstance(tasks, dict) else 'not a list of objects'}. "
-            "Export it again as JSON or JSON-MIN, or write records (pandas: orient='records')."
+            f"A Label Studio export must be a list of tasks; {name} is "
+            f"{'an object with ' + _keys([tasks]) if isinstance(tasks, dict) else 'not a list of objects'}. Export it "
+            "again as JSON or JSON-MIN, or write records (pandas: orient='records')."
         )
     if bool(tasks) and all(
         "map_id" in task and "annotation_id" not in task and isinstance(task.get("annotator"), str) for task in tasks
@@ -185,7 +186,10 @@ def import_studio(
             "as JSON or JSON-MIN, or write records with map_id, class and annotator."
         )
     if len(own_rows) + len(entries) > MOST_ROWS:
-        raise InputError(f"A file of labels must have at most {MOST_ROWS:,} rows; this file has more. Split the file.")
+        raise InputError(
+            f"A file of labels must have at most {MOST_ROWS:,} rows; this file has {len(own_rows) + len(entries)}. "
+            "Split the file."
+        )
     names = {str(user): name for user, name in (people or {}).items()}
     try:
         with db.write():

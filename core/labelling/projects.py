@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import pandas as pd
 
 from ..codebook.measures import NEARLY_UNIFORM
-from ..errors import InputError
+from ..errors import InputError, check_choice, check_range
 from ..patterns.snapshot import current_labels, known_class_set
 from ..store import labels, projects
 from ..store.database import Database
@@ -67,9 +67,8 @@ def make_project(
     if count > len(class_of_map):
         source = f"labels by {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
         raise InputError(
-            f"Exemplars and gold maps together must not exceed the number of maps with a known class; {count} were "
-            f"requested, but only {len(class_of_map)} maps have a known class ({source}). Request fewer of them, "
-            "adjudicate more maps, or use another person's labels."
+            f"Exemplars and gold maps must have a known class; {count} were requested, but only {len(class_of_map)} "
+            f"maps have a known class ({source}). Request fewer exemplars and gold maps, or adjudicate more maps."
         )
     by_class: dict[str, list[str]] = {}
     for name in sorted(class_of_map, key=lambda map_id: shuffled(recipe.seed, map_id)):
@@ -81,9 +80,9 @@ def make_project(
     ordinary = sampled(facts[~facts.map_id.isin({*exemplars, *gold})], recipe)
     if not ordinary:
         raise InputError(
-            f"A project must have maps to label; got none ({len(facts)} maps match the checkpoints, tasks and "
-            f"layers, {len(exemplars) + len(gold)} of them are gold or exemplars). Draw maps on the Label page, "
-            "or request fewer gold maps and exemplars."
+            f"A project must have maps to label; got none (of {len(facts)} maps that match the filters, "
+            f"{len(exemplars) + len(gold)} are gold maps or exemplars). Draw more maps, or request fewer gold maps and "
+            "exemplars."
         )
     if rules.order == "uncertain":
         ordinary = by_uncertainty(facts, ordinary, hints)
@@ -107,23 +106,15 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
         raise InputError(
             f"The number of annotators of a map must not exceed the number of people who may label; got {rules.k} "
             f"annotators and {len(people)} people ({', '.join(sorted(people))[:120] or 'nobody'}). Request fewer "
-            "labels for each map, or add people."
+            "annotators, or add people."
         )
-    rates = (rules.gold_rate, rules.repeat_rate)
-    if not all(0 <= rate <= 0.5 for rate in rates) or not all(
-        0 <= share <= 1 for share in (rules.pass_mark, rules.threshold)
-    ):
-        raise InputError(
-            f"The shares of gold maps and of repeated maps must be from 0 to 0.5; got {rates[0]} and {rates[1]}. The "
-            "pass mark of the entry test and the accuracy on gold maps below which an annotator is paused must be from "
-            f"0 to 1; got {rules.pass_mark} and {rules.threshold}. Choose values in these ranges."
-        )
-    if not 10 <= rules.lapse <= 7 * 86_400 or not 1 <= rules.ahead <= 48 or rules.order not in ORDERS:
-        raise InputError(
-            f"Maps must be reserved for 10 seconds to a week, 1 to 48 at a time; got {rules.lapse} seconds and "
-            f"{rules.ahead} maps. The order of maps must be one of {', '.join(ORDERS)}; got {rules.order!r}. Choose "
-            "allowed values."
-        )
+    check_range("The share of gold maps", rules.gold_rate, 0, 0.5)
+    check_range("The share of repeated maps", rules.repeat_rate, 0, 0.5)
+    check_range("The share of exemplars labelled correctly to pass the entry test", rules.pass_mark, 0, 1)
+    check_range("The accuracy on gold maps below which an annotator is paused", rules.threshold, 0, 1)
+    check_range("The time for which maps are reserved (in seconds)", rules.lapse, 10, 7 * 86_400)
+    check_range("The number of maps reserved at a time", rules.ahead, 1, 48)
+    check_choice("The order of maps", rules.order, ORDERS)
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:

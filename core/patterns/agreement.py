@@ -254,14 +254,14 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
     both = opinions(labels, [first, second])
     if not {first, second} <= set(both.columns):
         raise InputError(
-            "Agreement can only be measured between two of the annotators "
-            f'{", ".join(opinions(labels).columns) or "(none)"}; got "{first}" and "{second}". Choose two of them.'
+            f'The two annotators must be among {", ".join(opinions(labels).columns) or "(none)"}; got "{first}" and '
+            f'"{second}". Choose two of them.'
         )
     both = both[[first, second]].dropna()
     if both.empty:
         raise InputError(
-            f"Agreement needs maps that both annotators have labelled; {first} and {second} have none in "
-            "common. Let one of them label maps of the other."
+            f"Two annotators must have labelled some of the same maps; {first} and {second} have none in common. "
+            "Choose other annotators, or label more maps."
         )
     firsts = labels.drop_duplicates("map_id")
     groups = inputs_of(firsts).set_axis(firsts["map_id"]).loc[both.index]

@@ -69,13 +69,13 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
         taken = class_set_names(db)
         if not looks_like(name) or looks_like(name) in map(looks_like, taken):
             raise InputError(
-                f"The name of a class set must be unused and not empty; got {name[:60]!r} (in use: "
+                f"The name of a class set must not be empty or already in use; got {name[:60]!r} (names in use: "
                 f"{', '.join(taken)[:200]}). Choose another name."
             )
         if wanted.describes not in CAUSAL:
             raise InputError(
-                f"A class set must be for one of these kinds of maps: {', '.join(CAUSAL)}; got "
-                f"{wanted.describes[:40]!r}. Choose one of them."
+                f"The kind of maps of a class set must be one of {', '.join(CAUSAL)}; got {wanted.describes[:40]!r}. "
+                "Choose one of them."
             )
         check_classes(wanted.classes)
         about = ClassChange("set", name, into=wanted.describes, title=wanted.title.strip() or name,
@@ -99,7 +99,7 @@ def check_classes(classes: Sequence[PatternClass]) -> None:
     """Raise InputError if pattern classes cannot form a class set, for example because two of them are too similar."""
     if not FEWEST <= len(classes) <= MOST:
         raise InputError(
-            f"A class set must have {FEWEST} to {MOST} mutually exclusive classes; got {len(classes)}. "
+            f"A class set must have {FEWEST} to {MOST} classes; got {len(classes)}. "
             f"{'Add another' if len(classes) < FEWEST else 'Remove some'}."
         )
     for k, entry in enumerate(classes):
@@ -108,17 +108,23 @@ def check_classes(classes: Sequence[PatternClass]) -> None:
 
 def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
     """Raise InputError if a new pattern class has no name, title or description, or is too similar to another class."""
-    if not looks_like(new.name) or not looks_like(new.title) or not new.eye.strip():
-        raise InputError(
-            f"A class must have a name and a description of the pattern; {new.name[:60]!r} lacks one of them. Add "
-            "the missing one."
-        )
+    for part, is_given in (
+        ("name", looks_like(new.name)),
+        ("title", looks_like(new.title)),
+        ("description", new.eye.strip()),
+    ):
+        if not is_given:
+            raise InputError(
+                f"A class must have a name, a title and a description; the class {new.name[:60]!r} has no {part}. Add "
+                f"a {part}."
+            )
     for what, read in UNLIKE.items():
         same = next((other for other in others if read(new) and read(other) == read(new)), None)
         if same is not None:
             raise InputError(
-                f"The {what} of a class must be unique in its set; got {getattr(new, what)[:60]!r} for "
-                f"{new.name[:60]!r} and {getattr(same, what)[:60]!r} for {same.name[:60]!r}. Change one of them."
+                f"The {what} of each class in a set must be different; {new.name[:60]!r} has "
+                f"{getattr(new, what)[:60]!r} and {same.name[:60]!r} has {getattr(same, what)[:60]!r}. Change one of "
+                "them."
             )
 
 
@@ -135,7 +141,7 @@ def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: 
             )
         if len(classes) >= MOST:
             raise InputError(
-                f"A class set must have at most {MOST} classes; this class set has that many. Merge or delete a "
+                f"A class set must have at most {MOST} classes; this class set already has {MOST}. Merge or delete a "
                 "class first."
             )
         change = ClassChange("add", new.name, title=new.title, eye=new.eye, colour=new.colour, key=new.key)
@@ -178,7 +184,7 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
         if len(classes) <= FEWEST:
             raise InputError(
                 f"A class set must keep at least {FEWEST} classes; {classes.title[:60]!r} has only {FEWEST}. Add "
-                "a class first."
+                "another class before you delete one."
             )
         count = labels_of(db, classes.name, name)
         if into is not None:
@@ -191,8 +197,8 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
                 continue
             if any(entry.given in names for entry in projects.project_maps(db, project.project)):
                 raise InputError(
-                    f"A class of gold maps or exemplars cannot be deleted; the project {project.title[:60]!r} has "
-                    "gold maps or exemplars of this class. Merge the class into another class instead."
+                    "A class can only be deleted if no gold map or exemplar has it; the project "
+                    f"{project.title[:60]!r} has such maps. Merge the class into another class instead."
                 )
         retired = 0
         while events := labels.of_classes(db, classes.name, names):

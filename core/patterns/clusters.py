@@ -75,7 +75,8 @@ def components(statistics: Statistics, *, seed: int = 0) -> Float[np.ndarray, "m
     varies = deviation > 1e-9 * (1 + np.abs(statistics).max(0))
     if not varies.any():
         raise InputError(
-            f"Clustering needs maps that differ; all {len(statistics)} maps have equal statistics. Choose other maps."
+            f"Clustering needs maps with different statistics; all {len(statistics)} maps have the same statistics. "
+            "Choose other maps."
         )
     scaled = (statistics[:, varies] - statistics[:, varies].mean(0)) / deviation[varies]
     return PCA(VARIANCE, svd_solver="full", random_state=seed).fit_transform(scaled)

@@ -340,8 +340,8 @@ def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray
         return Parts(np.arange(len(numbers)), numbers)
     if np.shape(soft) != (len(numbers), classes):
         raise InputError(
-            f"Soft labels must be probabilities of {classes} classes for {len(numbers)} maps; got an array of "
-            f"shape {' by '.join(map(str, np.shape(soft)))}. Compute them from the labels of these maps."
+            f"Soft labels must be an array of {len(numbers)} maps by {classes} classes; got the shape "
+            f"{' by '.join(map(str, np.shape(soft)))}. Compute the soft labels from the labels of these maps."
         )
     places, class_numbers = np.nonzero(np.asarray(soft) >= SMALLEST_PART)
     return Parts(places, class_numbers, np.asarray(soft)[places, class_numbers], np.asarray(soft, dtype=float))

@@ -81,13 +81,16 @@ def read_map_file(file: Path) -> dict[str, Map]:
     except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error) as error:
         raise _not_an_archive(file) from error  # RuntimeError: unsupported compression in zipfile
     if not maps:
-        raise InputError(f"A map file must have at least one map; {file.name} has none. Write maps with numpy.savez.")
+        raise InputError(
+            f"A map file must contain at least one map; {file.name} contains none. Save your maps with numpy.savez."
+        )
     return maps
 
 
 def _not_an_archive(file: Path) -> InputError:
     return InputError(
-        f"A map file must be an intact .npz archive of numpy; {file.name} is not. Write it again with numpy.savez."
+        f"A map file must be an intact NumPy archive (.npz); {file.name} is damaged or has another format. Write it "
+        "again with numpy.savez."
     )
 
 
@@ -113,15 +116,22 @@ def _check_directory(file: Path, stream: BinaryIO) -> None:
     locked = [entry.filename for entry in entries_there if entry.flag_bits & ENCRYPTED]
     if locked:
         raise InputError(
-            f"A map file must not be encrypted; {locked[0][:60]!r} of {file.name} is. Write it with numpy.savez."
+            f"A map file must not be encrypted; {locked[0][:60]!r} in {file.name} is encrypted. Write the file with "
+            "numpy.savez."
         )
     names = Counter(entry.filename.removesuffix(".npy") for entry in entries_there)
     if names and (often := names.most_common(1)[0])[1] > 1:
-        raise InputError(f"Map names must be unique; {file.name} has two called {often[0][:60]!r}. Rename one.")
-    if count > MOST_MAPS or whole > MOST_BYTES:
         raise InputError(
-            f"A map file must not contain more than {MOST_MAPS:,} maps or be larger than {MOST_BYTES // 2**30} GB; "
-            f"{file.name} has {count:,} maps and {whole / 2**30:.1f} GB. Split it into smaller files."
+            f"Map names must be unique; {file.name} has two maps called {often[0][:60]!r}. Rename one of the two maps."
+        )
+    if count > MOST_MAPS:
+        raise InputError(
+            f"A map file must have at most {MOST_MAPS:,} maps; {file.name} has {count:,}. Split it into smaller files."
+        )
+    if whole > MOST_BYTES:
+        raise InputError(
+            f"The maps of a file must not be larger than {MOST_BYTES // 2**30} GB in memory; those of {file.name} have "
+            f"{whole / 2**30:.1f} GB. Split the file into smaller files."
         )
     stream.seek(0)
 
@@ -131,11 +141,13 @@ def _array(file: Path, held: Any, key: str) -> Any:
         return held[key]
     except ValueError as error:  # numpy refuses objects and invalid headers
         raise InputError(
-            f"A map file must contain plain numbers without pickled objects; {key[:60]!r} of {file.name} cannot "
-            "be read. Save it as a float array."
+            f"A map file must contain arrays of plain numbers, without pickled objects; {key[:60]!r} in {file.name} "
+            "cannot be read. Save it as an array of floats."
         ) from error
     except (MemoryError, OverflowError) as error:
-        raise InputError(f"A map must have at most {LONGEST_MAP} tokens; {key[:60]!r} has more. Crop it.") from error
+        raise InputError(
+            f"A map must have at most {LONGEST_MAP} tokens; {key[:60]!r} has more. Crop this map."
+        ) from error
 
 
 def _checked_map(key: str, array: Any) -> Map:
@@ -144,17 +156,21 @@ def _checked_map(key: str, array: Any) -> Map:
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.shape[0] != array.shape[1] or not array.size:
         shape = getattr(array, "shape", "none")
         raise InputError(
-            f"A map must be square, [query, key]; {where} has the shape {shape}. Save each map separately."
+            f"A map must be a square array (queries by keys); {where} has the shape {shape}. Save each map as its own "
+            "array."
         )
-    if len(array) > LONGEST_MAP or not np.issubdtype(array.dtype, np.floating):
+    if not np.issubdtype(array.dtype, np.floating):
         raise InputError(
-            f"A map must be an array of floats for at most {LONGEST_MAP} tokens; {where} is of type {array.dtype} "
-            f"for {len(array)} tokens. Convert or crop the map."
+            f"A map must be an array of floats; {where} is of type {array.dtype}. Convert it to an array of floats."
         )
+    if len(array) > LONGEST_MAP:
+        raise InputError(f"A map must have at most {LONGEST_MAP} tokens; {where} has {len(array)}. Crop this map.")
     weights = array.astype(np.float32)
-    if not np.isfinite(weights).all() or weights.min() < 0:
+    wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
+    if wrong.size:
         raise InputError(
-            f"Attention weights must be from 0 to 1; the weights of {where} are not. Check how this map was computed."
+            f"Attention weights must be from 0 to 1; a weight of {where} is {wrong[0]:g}. Check how "
+            "this map was computed."
         )
     sums = weights.sum(1)
     worst = int(np.abs(sums - 1).argmax())
@@ -175,13 +191,14 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
     try:
         if file.stat().st_size > MOST_LABEL_BYTES:
             raise InputError(
-                f"A label file must not be larger than {MOST_LABEL_BYTES // 2**20} MB; {file.name} is larger. Split it."
+                f"A label file must not be larger than {MOST_LABEL_BYTES // 2**20} MB; {file.name} is larger. Split "
+                "the file."
             )
         lines = lines_of(read_text(file))
     except OSError as error:
         raise InputError(
-            f"A label file must be readable JSONL; {file.name[:120]} is not ({error.strerror or error}). Check "
-            "its name."
+            f"A label file must be a readable JSON Lines file; {file.name[:120]} cannot be read "
+            f"({error.strerror or error}). Check its name."
         ) from error
     labels: dict[str, GivenLabel] = {}
     for number, line in enumerate(lines, start=1):
@@ -189,13 +206,13 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
             label = _label(line, f"line {number} of {file.name}", classes, class_set)
             if label.key in labels:
                 raise InputError(
-                    f"A map must have one label; line {number} of {file.name} labels {label.key[:60]!r} again. "
+                    f"Each map must have only one label; line {number} of {file.name} labels {label.key[:60]!r} again. "
                     "Keep one of the two lines."
                 )
             labels[label.key] = label
     if not labels:
         raise InputError(
-            f"A label file must have at least one label; {file.name} has none. Add lines with key and class."
+            f"A label file must have at least one label; {file.name} has none. Add lines with the fields key and class."
         )
     return list(labels.values())
 
@@ -205,19 +222,19 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
         row = json_line(line)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"Each line of a label file must be a JSON object; {where} is not. Correct the line."
+            f"Each line of a label file must be a JSON object; {where} is not a JSON object. Correct the line."
         ) from error
     if isinstance(row, dict) and "key" not in row and isinstance(row.get("map_id"), str):
         row["key"] = row["map_id"]  # as in exports of the app
     if not isinstance(row, dict) or not isinstance(row.get("key"), str) or not isinstance(row.get("class"), str):
         raise InputError(
-            f'A label must have the fields "key" and "class", both strings; {where} does not. Write '
-            f'{{"key": ..., "class": ...}}.'
+            f'A label must have the fields "key" and "class", both strings; {where} does not have both. Write '
+            '{"key": ..., "class": ...}.'
         )
     if row.get("class_set", class_set) != class_set:
         raise InputError(
-            f'The class set of a label must be "{class_set}", that of the classifier; {where} has '
-            f"{str(row['class_set'])[:60]!r}. Choose a classifier of that class set."
+            f'The class set of a label must be that of the classifier, "{class_set}"; {where} has '
+            f"{str(row['class_set'])[:60]!r}. Choose a classifier trained on the class set of the labels."
         )
     name = row["class"].strip().lower()
     if name not in classes:
@@ -247,12 +264,12 @@ def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
     for label in labels:
         if label.key not in maps:
             raise InputError(
-                f"Every label must belong to a map in the map file; the label of {label.key[:60]!r} does not. "
-                "Correct its key."
+                f"Every label must belong to a map in the map file; there is no map called {label.key[:60]!r}. Correct "
+                "the key in the label file."
             )
         if label.length not in (None, len(maps[label.key])):
             raise InputError(
-                f"The length of a label must match its map; {label.key[:60]!r} has {len(maps[label.key])} tokens, "
-                f"and its label has {label.length}. Choose two files that belong together."
+                f"The length of a label must be that of its map; the map {label.key[:60]!r} has {len(maps[label.key])} "
+                f"tokens, but its label has {label.length}. Choose two files that belong together."
             )
     return [maps[label.key] for label in labels]

@@ -252,8 +252,7 @@ def from_file(file: Path, name: str) -> Snapshot:
             if refused:
                 raise InputError(
                     f"Every row of a label file must be usable for training; {len(refused)} rows are not, such as row "
-                    f"{refused[0][0]} ({refused[0][1]}). Correct these rows, or import the file without these rows and "
-                    "train on the stored labels."
+                    f"{refused[0][0]} ({refused[0][1]}). Correct or remove these rows."
                 )
             return snapshot(db, name)
         finally:
@@ -307,6 +306,6 @@ def read(file: str | Path) -> Snapshot:
         return Snapshot(about["class_set"], tuple(about["classes"]), about["facts"], maps, about.get("newest"))
     except _DAMAGED as error:
         raise InputError(
-            f"A training job needs its labels in {Path(file).name}, which is missing or damaged. Start the "
-            "training again."
+            f"The file with the labels of this training job must be intact; {Path(file).name} is missing or damaged. "
+            "Start the training again."
         ) from error

@@ -171,8 +171,8 @@ def evaluated(
     unknown = sorted(set(labels) - set(classifier.classes))
     if unknown:
         raise InputError(
-            f"The labels must be classes of the classifier ({', '.join(classifier.classes)}); got "
-            f"{unknown[0][:60]!r}. Choose a classifier that was trained on the class set of the labels."
+            f"The labels must be classes of the classifier ({', '.join(classifier.classes)}); got {unknown[0][:60]!r}. "
+            "Choose a classifier trained on the class set of the labels."
         )
     truth = np.array([classifier.classes.index(name) for name in labels])
     return figures_of(judged(classifier, maps), truth, classifier.classes, inputs, heads or inputs, seed=seed)

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from ..errors import InputError, TrainingStoppedError, check_choice
+from ..errors import InputError, TrainingStoppedError, check_choice, check_range
 from ..models.memory import has_bfloat16
 from ..reading import read_bytes
 from .evaluation import macro_f1
@@ -211,7 +211,7 @@ def build(name: str, classes: int, size: int) -> nn.Module:
     smaller than SMALLEST."""
     if size < SMALLEST:
         raise InputError(
-            f"The neural networks need attention maps of at least {SMALLEST} tokens; got {size}. Pad the maps."
+            f"Attention maps for neural networks must have at least {SMALLEST} tokens; got {size}. Pad the maps."
         )
     if name == "paper":
         return PaperNetwork(classes)
@@ -259,12 +259,10 @@ class ClassifierRecipe:
 
     def __post_init__(self) -> None:
         check_choice("A pattern classifier", self.kind, CLASSIFIER_KINDS)
-        if self.epochs < 1 or self.batch < 2 or self.folds < 2 or not 0 <= self.falling <= 1:
-            raise InputError(
-                f"Training needs at least 1 epoch, 2 maps per batch and 2 folds; got {self.epochs}, {self.batch} and "
-                f"{self.folds}. The fraction of the epochs in which the learning rate decays must be from 0 to 1; got "
-                f"{self.falling}. Choose values in these ranges."
-            )
+        check_range("The number of epochs", self.epochs, 1)
+        check_range("The number of maps per batch", self.batch, 2)
+        check_range("The number of folds", self.folds, 2)
+        check_range("The fraction of the epochs in which the learning rate decays", self.falling, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -316,8 +314,8 @@ class Classifier:
             tensors = load(data)
         except Exception as error:  # safetensors, json and unicode raise different errors
             raise InputError(
-                "A pattern classifier must be a safetensors file written by this app; this file is not. Train or "
-                "export the classifier again."
+                "A pattern classifier must be a safetensors file written by this app; this file has another format. "
+                "Train or export the classifier again."
             ) from error
         return cls(
             tuple(about["classes"]), ClassifierRecipe(**about["recipe"]), about["size"], tensors, about["cropped"]

@@ -96,14 +96,14 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     plain = labels[(labels["pass"] == 1) & (labels["queue_order"] != "adjudication")]
     if plain.empty:
         raise InputError(
-            "Aggregation needs labels from the first pass of annotators; there are none (repeated and adjudicated "
-            "labels do not count). Label some maps."
+            "Aggregating labels needs an annotator's first label of at least one map; got none (repeated and "
+            "adjudicated labels do not count). Label some maps."
         )
     unknown = sorted(set(plain["class"]) - set(names))
     if unknown:
         raise InputError(
-            f"Every label must be one of {', '.join(names)}; some labels are {', '.join(unknown)}. Choose the "
-            "class set that was used to label these maps."
+            f"Every label must be one of {', '.join(names)}; got {', '.join(unknown)}. Choose the class set that was "
+            "used to label these maps."
         )
     newest = plain.drop_duplicates(["map_id", "annotator"], keep="last")
     three = newest[["map_id", "annotator", "class"]]  # "task" in the store's frames is something else

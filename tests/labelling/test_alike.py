@@ -67,14 +67,14 @@ def test_a_project_assigns_alike_maps_and_its_gold_maps_alone(db):
     hand = Hand(db, project, "ada")
     way = {"way": "together", "queue_order": "clusters"}
     hand.say(choices[together[0]], **way)
-    with pytest.raises(InputError, match="gold maps, exemplars and repeated maps"):
+    with pytest.raises(InputError, match="must be labelled alone"):
         hand.say(choices[gold[0]], **way)
 
 
 def test_a_project_of_another_order_refuses_labels_given_together(db):
     project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=8), Rules(k=1))
     hand = Hand(db, project, "ada")
-    with pytest.raises(InputError, match="only if the project assigns similar maps together"):
+    with pytest.raises(InputError, match="assigns as a group can be labelled together"):
         hand.say(hand.holds()[0], way="together", queue_order="clusters")
 
 

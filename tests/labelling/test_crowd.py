@@ -185,7 +185,7 @@ def test_unsure_soft_labels_make_an_unsure_classifier(kind):
 
 
 def test_soft_labels_of_another_shape_are_a_sentence():
-    with pytest.raises(InputError, match="probabilities of 3 classes for 2 maps; got an array of shape 2 by 2"):
+    with pytest.raises(InputError, match="an array of 2 maps by 3 classes; got the shape 2 by 2"):
         parts(np.array([0, 1]), 3, np.eye(2))
 
 

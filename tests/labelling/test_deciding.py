@@ -92,7 +92,7 @@ def test_a_viewer_decides_on_nothing(db, project):
 def test_a_decision_is_made_once_and_may_be_replaced_by_who_made_it(db, project):
     decides(db, "ada", "m0")
     assert decides(db, "ada", "m0").acknowledged == 1  # sent again
-    with pytest.raises(InputError, match="has been decided already"):
+    with pytest.raises(InputError, match="is already decided"):
         decides(db, "bob", "m0", "diagonal")
     decides(db, "ada", "m0", "diagonal", number=2)
     assert truth(db, project)["m0"] == "diagonal"

@@ -113,9 +113,9 @@ def test_gold_and_exemplars_are_of_every_class_and_no_work(db):
         (ProjectRecipe(checkpoints=("gone",)), Rules(), "must have maps to label"),
         (ProjectRecipe(), Rules(k=3, people=("ada", "bob")), "3 annotators and 2 people"),
         (ProjectRecipe(), Rules(k=0), "from 1 to 25"),
-        (ProjectRecipe(), Rules(gold_rate=0.9), "repeated maps must be from 0 to 0.5"),
+        (ProjectRecipe(), Rules(gold_rate=0.9), "share of gold maps must be from 0 to 0.5"),
         (ProjectRecipe(), Rules(threshold=1.5), "annotator is paused must be from 0 to 1"),
-        (ProjectRecipe(), Rules(lapse=1.0), "for 10 seconds to a week"),
+        (ProjectRecipe(), Rules(lapse=1.0), "must be from 10 to 604800; got 1"),
         (ProjectRecipe(), Rules(order="newest"), "order of maps must be one of"),
     ],
 )

@@ -59,8 +59,8 @@ def test_a_class_set_is_made_on_the_page_and_is_the_one_that_is_picked(page):
     ("members", "said"),
     [
         (SET[:1], "got 1"),
-        ([("Wave", "A wave."), ("wave", "Another.")], "must be unique in its set"),
-        ([("Wave", "A wave."), ("Dots", "")], "a description of the pattern"),
+        ([("Wave", "A wave."), ("wave", "Another.")], "in a set must be different"),
+        ([("Wave", "A wave."), ("Dots", "")], "has no description"),
     ],
 )
 def test_a_set_that_cannot_be_is_refused_in_a_sentence_and_the_form_keeps_its_words(page, members, said):
@@ -74,10 +74,10 @@ def test_equal_colours_and_keys_are_refused_on_the_page(page):
     make(page, name="")
     page.text_input(key="new_set_name").input("sea")
     page.text_input(key="new_set_key_1").input("1")
-    assert "The key of a class must be unique" in press(page, "Create class set")[0]
+    assert "The key of each class in a set must be different" in press(page, "Create class set")[0]
     page.text_input(key="new_set_key_1").input("")
     page.color_picker(key="new_set_colour_1").set_value(page.color_picker(key="new_set_colour_0").value)
-    assert "The colour of a class must be unique" in press(page, "Create class set")[0]
+    assert "The colour of each class in a set must be different" in press(page, "Create class set")[0]
     page.color_picker(key="new_set_colour_1").set_value("#123456")
     assert press(page, "Create class set") == []
     assert known_class_set(resources.database(), "sea").classes[1].key == ""

@@ -34,7 +34,7 @@ def a_class(name="wave", **told):
 def test_a_form_that_was_opened_before_adds_no_class_that_looks_like_another(db, second):
     opened = known_class_set(db, "bert")  # both forms show this
     class_sets.add_class(db, opened, a_class(), annotator="ada")
-    with pytest.raises(InputError, match="must be unique in its set"):
+    with pytest.raises(InputError, match="in a set must be different"):
         class_sets.add_class(db, opened, second, annotator="bob")
     assert [name for name in known_class_set(db, "bert").names if name not in opened.names] == ["wave"]
 
@@ -76,5 +76,5 @@ def test_a_class_that_was_deleted_meanwhile_is_not_changed_or_merged_into(db):
 def test_no_two_class_sets_look_alike(db):
     classes = [a_class("a", key="1", colour="#0072B1"), a_class("b", key="2", colour="#0072B2")]
     class_sets.make_class_set(db, NewClassSet("Mine", "Mine", "", "any", classes), annotator="ada")
-    with pytest.raises(InputError, match="unused and not empty"):
+    with pytest.raises(InputError, match="must not be empty or already in use"):
         class_sets.make_class_set(db, NewClassSet("mine ", "Other", "", "any", classes), annotator="bob")

@@ -78,20 +78,20 @@ def changed(k, **what):
 @pytest.mark.parametrize(
     ("classes", "said"),
     [
-        (WAVES[:1], "2 to 50 mutually exclusive classes; got 1"),
+        (WAVES[:1], "2 to 50 classes; got 1"),
         (
             [PatternClass(f"c{k}", f"C{k}", "x", shade, "") for k, shade in enumerate(colours(MOST + 1))],
             r"got 51\. Remove some",
         ),
         (
             changed(1, name="WAVE"),
-            "name of a class must be unique in its set; got 'WAVE' for 'WAVE' and 'wave' for 'wave'",
+            "name of each class in a set must be different; 'WAVE' has 'WAVE' and 'wave' has 'wave'",
         ),
-        (changed(1, title="wave "), "title of a class must be unique"),
-        (changed(1, colour="#112233"), "colour of a class must be unique in its set; got '#112233' for 'dots' and"),
-        (changed(1, key="1"), "key of a class must be unique in its set; got '1' for 'dots' and '1' for 'wave'"),
-        (changed(1, eye="  "), "a description of the pattern; 'dots'"),
-        (changed(1, name="", title=""), "lacks one of them"),
+        (changed(1, title="wave "), "title of each class in a set must be different"),
+        (changed(1, colour="#112233"), "colour of each class in a set must be different; 'dots' has '#112233' and"),
+        (changed(1, key="1"), "key of each class in a set must be different; 'dots' has '1' and 'wave' has '1'"),
+        (changed(1, eye="  "), "the class 'dots' has no description"),
+        (changed(1, name="", title=""), "the class '' has no name. Add a name"),
         (changed(1, colour="red"), "a colour such as #0072B2"),
         (changed(1, key="x"), "a digit as its shortcut key"),
     ],
@@ -104,7 +104,7 @@ def test_what_cannot_be_a_class_set_is_refused_in_a_sentence_and_nothing_is_stor
 
 @pytest.mark.parametrize("name", ["", "  ", "bert", "BERT "])
 def test_a_set_has_a_name_of_its_own(db, name):
-    with pytest.raises(InputError, match="unused and not empty"):
+    with pytest.raises(InputError, match="must not be empty or already in use"):
         make_class_set(db, wanted(name=name), annotator="ada")
 
 
@@ -185,7 +185,7 @@ def test_a_class_by_which_a_project_tells_who_is_right_is_not_retired(db):
     making.make_project(db, projects.Heading("Sea", "sea", annotator="ada"), recipe, making.Rules(k=1))
     maps = projects.project_maps(db, projects.projects(db)[0].project)
     (gold,) = {one.given for one in maps if one.given}
-    with pytest.raises(InputError, match="the project 'Sea' has gold maps"):
+    with pytest.raises(InputError, match="the project 'Sea' has such maps"):
         delete_class(db, known_class_set(db, "sea"), gold, annotator="ada")
     assert labels_of(db, "sea", gold) > 0
     other = next(name for name in known_class_set(db, "sea").names if name != gold)

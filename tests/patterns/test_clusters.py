@@ -77,7 +77,7 @@ def test_noise_leaves_all_maps_in_one_nearest_cluster():
     [
         (np.ones((1, 4)), f"Clustering needs at least {FEWEST} maps; got 1"),
         (np.zeros((0, 4)), f"Clustering needs at least {FEWEST} maps; got 0"),
-        (np.ones((30, 4)), "all 30 maps have equal statistics"),
+        (np.ones((30, 4)), "all 30 maps have the same statistics"),
     ],
 )
 def test_too_few_or_equal_maps_are_refused(values, message):

@@ -70,10 +70,12 @@ def test_the_rule_and_how_many_planted_errors_it_finds():
 
 def test_bad_input_says_what_to_do():
     given, p = by_hand()
-    with pytest.raises(InputError, match="1 of 5 maps without probabilities"):
+    with pytest.raises(InputError, match="1 of 5 maps have none"):
         label_errors(given, p.drop("m1"))
-    with pytest.raises(InputError, match="classes without a probability: z; 0 of 5"):
+    with pytest.raises(InputError, match="z has none"):
         label_errors(given, p[["x", "y"]])
+    with pytest.raises(InputError, match="only one label; 'm1' has several"):
+        label_errors(pd.concat([given, given[["m1"]]]), p)
     with pytest.raises(InputError, match="sum to 1"):
         label_errors(given, p * 2)
 

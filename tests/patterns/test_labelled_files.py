@@ -85,11 +85,23 @@ def test_an_archive_of_a_million_entries_is_refused_before_it_is_unpacked(tmp_pa
         read_map_file(file)
 
 
+def test_an_archive_with_more_entries_than_its_end_says_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(labelled_files, "MOST_MAPS", 1)
+    file = tmp_path / "maps.npz"
+    np.savez(file, a=UNIFORM, b=UNIFORM)
+    whole = bytearray(file.read_bytes())
+    at = whole.rfind(b"PK\x05\x06")
+    whole[at + 8 : at + 12] = b"\x01\x00\x01\x00"
+    file.write_bytes(whole)
+    with pytest.raises(InputError, match=r"at most 1 maps; maps\.npz has 2"):
+        read_map_file(file)
+
+
 def test_entries_that_unpack_to_more_than_memory_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(labelled_files, "MOST_BYTES", 1000)
     file = tmp_path / "maps.npz"
     np.savez_compressed(file, a=np.zeros((64, 64), dtype=np.float32))
-    with pytest.raises(InputError, match="Split it"):
+    with pytest.raises(InputError, match="Split the file"):
         read_map_file(file)
 
 
@@ -130,11 +142,11 @@ def test_a_line_that_is_no_label_is_named(tmp_path, row, said):
 
 def test_labels_without_their_map_or_of_another_length_are_refused(tmp_path):
     maps = {"a": UNIFORM}
-    with pytest.raises(InputError, match="must belong to a map in the map file; the label of 'b' does not"):
+    with pytest.raises(InputError, match="must belong to a map in the map file; there is no map called 'b'"):
         matched(maps, read_label_file(lines(tmp_path, {"key": "b", "class": "block"}), BERT.names, "bert"))
-    with pytest.raises(InputError, match="4 tokens, and its label has 5"):
+    with pytest.raises(InputError, match="4 tokens, but its label has 5"):
         matched(maps, read_label_file(lines(tmp_path, {"key": "a", "class": "block", "length": 5}), BERT.names, "bert"))
     with pytest.raises(InputError, match="at least one"):
         read_label_file(lines(tmp_path, ""), BERT.names, "bert")
-    with pytest.raises(InputError, match=r"none\.jsonl is not \(No such file"):
+    with pytest.raises(InputError, match=r"none\.jsonl cannot be read \(No such file"):
         read_label_file(tmp_path / "none.jsonl", BERT.names, "bert")

@@ -142,7 +142,7 @@ def test_too_few_labels_say_what_is_missing(labels, said):
 def test_unknown_kinds_and_lengths_are_refused():
     with pytest.raises(InputError, match="baseline"):
         ClassifierRecipe(kind="forest")
-    with pytest.raises(InputError, match="1 epoch"):
+    with pytest.raises(InputError, match="number of epochs must be at least 1"):
         ClassifierRecipe(epochs=0)
     maps, labels, _ = synthetic_maps(each=3)
     classifier = fit(maps, labels, BERT.names, ClassifierRecipe(kind="baseline"))

@@ -161,7 +161,7 @@ def test_one_class_only_is_certain():
 def test_bad_input_says_what_to_do(crowd):
     with pytest.raises(InputError, match="Label some maps"):
         truth(crowd.iloc[:0], NAMES, "mace")
-    with pytest.raises(InputError, match="must be one of x, y; some labels are z"):
+    with pytest.raises(InputError, match="must be one of x, y; got z"):
         truth(crowd, ("x", "y"), "majority")
 
 
