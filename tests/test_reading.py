@@ -162,7 +162,7 @@ def test_a_pipe_and_a_folder_are_no_files(given, monkeypatch, restricted):
     os.mkfifo(given / "pipe.csv")
     (given / "folder.csv").mkdir()
     for name in ("pipe.csv", "folder.csv"):
-        with pytest.raises(InputError, match=r"must be a readable .* is not \((Not a regular file|Is a directory)\)"):
+        with pytest.raises(InputError, match=r"a readable .* cannot be read \((Not a regular file|Is a directory)\)"):
             read_own(str(given / name))
 
 

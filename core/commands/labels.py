@@ -47,8 +47,8 @@ def export_command(
             count = label_files.export_labels(db, file, class_set, weights=weights)
         elif class_set is None:
             raise InputError(
-                "A file in this format contains the labels of only one class set, so --class-set is required "
-                f"for {file.name[:60]!r}. Add --class-set."
+                "A file in this format can contain the labels of only one class set; got no class set for "
+                f"{file.name[:60]!r}. Add --class-set."
             )
         else:
             count = (export_studio if file.suffix.lower() == ".json" else export_dataset)(db, file, class_set)

@@ -181,7 +181,7 @@ def _earlier_sweep(_: Any, own_options: Beside) -> list[Row] | None:
             return runs.run_rows(db, run)
     stored_names = "; ".join(f"{row.run} ({row.title})" for row in stored_sweeps.head(5).itertuples()) or "none"
     raise InputError(
-        f"--beside must be the ID of an earlier ablation run; got {run!r}. Choose one of these runs: {stored_names}."
+        f"--beside must be the ID of an earlier ablation run; got {run!r}. Choose one of these IDs: {stored_names}."
     )
 
 

@@ -268,12 +268,12 @@ def _inside(folder: Path, name: str) -> Path:
     parts_fit = not path.is_absolute() and ".." not in path.parts and "\\" not in name and "\x00" not in name
     if not parts_fit or not os.path.realpath(file).startswith(os.path.realpath(folder) + os.sep):
         raise InputError(
-            f"The files of an RO-Crate must be in its folder; {name[:80]!r} of {folder.name} is not. Export the "
+            f"The files of an RO-Crate must be in its folder; {name[:80]!r} is not in {folder.name}. Export the "
             "RO-Crate again."
         )
     if not file.is_file():
         raise InputError(
-            f"An RO-Crate of hypotheses must contain the file {name[:80]}; {folder.name} does not. Choose "
+            f"An RO-Crate of hypotheses must contain the file {name[:80]}; {folder.name} does not contain it. Choose "
             "another RO-Crate."
         )
     if file.stat().st_size > LARGEST:
@@ -288,7 +288,9 @@ def _json(file: Path) -> Any:
     try:
         return json.loads(read_text(file, most=LARGEST))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{file.name} must be JSON in UTF-8; it is not. Export the RO-Crate again.") from error
+        raise InputError(
+            f"{file.name} must be JSON in UTF-8; it cannot be parsed. Export the RO-Crate again."
+        ) from error
 
 
 def _batch(folder: Path, checkpoint: str, batch: Mapping[str, Any]) -> CrateBatch:

@@ -75,8 +75,8 @@ def _checked(text: str, source: str, needed: set[str]) -> list[dict[str, Any]]:
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or not needed <= row.keys():
             raise InputError(
-                f"{source} must be a JSON list of objects with the fields {', '.join(sorted(needed))}; row {number} is "
-                "not such an object. Add the missing fields to this row."
+                f"{source} must be a JSON list of objects with the fields {', '.join(sorted(needed))}; row {number} "
+                "lacks a field or is no object. Correct this row."
             )
         _refuse_other_kinds(row, f"row {number} of {source}")
     return rows
@@ -91,7 +91,8 @@ def _refuse_other_kinds(row: dict[str, Any], where: str) -> None:
     good = good and isinstance(elements, list) and all(isinstance(text, str) for text in [*texts, *elements])
     if not good:
         raise InputError(
-            f"Sentences, targets, elements and links must be strings; {where} has other values. Correct this row."
+            f"Sentences, targets, elements and links must be strings; {where} has a value of another type. Correct "
+            "this row."
         )
 
 

@@ -138,8 +138,8 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
         for start, end in spans:
             if not 0 <= start < end <= length:
                 raise InputError(
-                    f'A span must be non-empty and inside its text of {length} characters; the span of "{name}" '
-                    f"is [{start}, {end}). Mark its words again."
+                    f'A span must be non-empty and within its text of {length} characters; the span of "{name}" is '
+                    f"[{start}, {end}). Mark its words again."
                 )
         for left, right in zip(sorted(spans), sorted(spans)[1:], strict=False):
             if right[0] < left[1]:
@@ -157,8 +157,8 @@ def check_apart(sentence: AnnotatedSentence) -> AnnotatedSentence:
         if overlap(element.spans, sentence.target):
             raise InputError(
                 f'A frame element must not overlap the target of the frame; "{element.name}" '
-                f'("{words(sentence.text, element.spans)}") overlaps the target "{sentence.target_text}". '
-                "Mark the element or the target again."
+                f'("{words(sentence.text, element.spans)}") overlaps "{sentence.target_text}". Mark the element or the '
+                "target again."
             )
     return sentence
 
@@ -239,13 +239,13 @@ def place(text: str, phrase: str, name: str = "words") -> Span:
         )
     if number and not 1 <= int(number) <= len(spans):
         raise InputError(
-            f"The number after # must be from 1 to {len(spans)}, the number of occurrences of the {name} "
-            f'"{wanted}" in the sentence; got {number}. Correct the number.'
+            f'The number after # must be from 1 to {len(spans)}, because the {name} "{wanted}" occurs {len(spans)} '
+            f"times in the sentence; got {number}. Correct the number."
         )
     if not number and len(spans) > 1:
         raise InputError(
-            f'The {name} must be unambiguous; "{wanted}" occurs {len(spans)} times. Write "{wanted}#1" for '
-            f'its first occurrence, up to "{wanted}#{len(spans)}".'
+            f'The {name} must be unambiguous; "{wanted}" occurs {len(spans)} times. Write "{wanted}#1" for its first '
+            f'occurrence, "{wanted}#2" for its second, and so on.'
         )
     return spans[int(number or 1) - 1]
 

@@ -192,7 +192,7 @@ def _root(folder: Path) -> Path:
     """Return the folder with the indexes: the given one, or the only subfolder with them."""
     if not folder.is_dir():
         raise InputError(
-            f"A FrameNet release must be a folder; {folder} is not. Give the folder fndata-1.5 or fndata-1.7."
+            f"A FrameNet release must be a folder; {folder} is not a folder. Give a folder such as fndata-1.7."
         )
     inside = [index.parent for index in sorted(folder.glob("*/frameIndex.xml"))]
     root = inside[0] if len(inside) == 1 and not (folder / "frameIndex.xml").is_file() else folder
@@ -200,7 +200,7 @@ def _root(folder: Path) -> Path:
     if missing or not (root / "frame").is_dir():
         raise InputError(
             f"A FrameNet release folder must have {', '.join(_INDEX_FILES)} and frame/; {folder} lacks "
-            f"{', '.join(missing) or 'frame/'}. Give the folder unpacked from fndata-1.x."
+            f"{', '.join(missing) or 'frame/'}. Give the unpacked folder of a release, such as fndata-1.7."
         )
     return root.resolve()
 

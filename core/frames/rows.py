@@ -69,11 +69,14 @@ def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
             f"A row of annotations must be one JSON object; this row cannot be parsed ({error}). Correct the row."
         ) from error
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
-        raise InputError('A row of annotations must be a JSON object with a "text"; this row is not. Add the text.')
+        raise InputError(
+            'A row of annotations must be a JSON object with a field "text"; this row has no such text. Add the text.'
+        )
     elements = row.get("elements", [])
     if not isinstance(elements, list) or not all(isinstance(element, dict) for element in elements):
         raise InputError(
-            'The field "elements" must be a list of objects with a name and spans; it is not. Correct the list.'
+            f'The field "elements" must be a list of objects with a name and spans; got {str(elements)[:40]}. Correct '
+            "the list."
         )
     return check(
         AnnotatedSentence(
@@ -110,7 +113,8 @@ def _links(row: dict[str, Any]) -> tuple[Link, ...] | None:
         return None
     if not isinstance(given, list) or not all(isinstance(link, dict) for link in given):
         raise InputError(
-            'The field "links" must be a list of objects with element and target spans; it is not. Correct the list.'
+            f'The field "links" must be a list of objects with element and target spans; got {str(given)[:40]}. '
+            "Correct the list."
         )
     return tuple(
         Link(str(link.get("name", "")), _spans(link.get("element"), "element"), _spans(link.get("target"), "target"))

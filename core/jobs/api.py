@@ -213,8 +213,8 @@ def resume(db: Database, job: str) -> None:
         raise JobError("Only a job with unfinished work can be resumed; this job is done. Start a new job.")
     if _is_of_earlier_weights(db, known.study, known):
         raise JobError(
-            "A job can only be resumed with the weights that it started with; the weights of its checkpoint "
-            "have changed. Start a new job."
+            "A job can only be resumed with the weights that it started with; the weights of its checkpoint have "
+            "changed since then. Start a new job."
         )
     store.ask_again(db, job)
     store.set_state(db, job, "queued")

@@ -203,9 +203,8 @@ def keep_partial(db: Database, job: str) -> str:
     known, counted = one_job(db, job), progress(db, job)
     if known.active or known.state == "done" or not counted.done:
         raise JobError(
-            "Partial results can only be stored for a stopped job with some finished work; this job is "
-            f"{known.state}, with {counted.done} of {counted.units} units of work done. Wait until it stops, or "
-            "cancel it."
+            f"Partial results can only be stored for a stopped job with some finished work; this job is {known.state}, "
+            f"with {counted.done} of {counted.units} units done. Wait until it stops, or cancel it."
         )
     answer = Answer.of(summarize(known.study, dict(known.options), store.job_rows(db, job)))
     about = provenance_of_run(known.options, merged(store.job_provenance(db, job)))

@@ -46,8 +46,8 @@ def divide(name: str, options: Row) -> Outcome:
     units = _as_rows(study.units(chosen))
     if not units:
         raise JobError(
-            f"The options of the study {study.name} must select something to compute; they select nothing. Choose "
-            "less restrictive options."
+            f"The options of the study {study.name} must select something to compute; nothing is selected. Choose less "
+            "restrictive options."
         )
     return {"options": as_json(chosen), "units": units}
 

@@ -28,7 +28,7 @@ class Ragged:
             data = np.memmap(folder / f"{name}.f16", dtype=np.float16, mode="w+", shape=(total,))
         except OSError as error:
             raise InputError(
-                f"The features of a probe need {2 * total / 2**20:.0f} MB in {folder}; writing them failed "
+                f"The features of a probe need {2 * total / 2**20:.0f} MB in {folder}; they could not be written "
                 f"({error.strerror or error}). Free some space, or use fewer examples."
             ) from error
         return cls(folder, name, shapes, data)

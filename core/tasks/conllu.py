@@ -41,8 +41,8 @@ def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
         lines = lines_of(read_text(file, given=True))
     except OSError as error:
         raise InputError(
-            f"A treebank file must be readable CoNLL-U in UTF-8; {file} is not ({type(error).__name__}). Choose "
-            "another file."
+            f"A treebank file must be readable CoNLL-U in UTF-8; {file} cannot be read ({type(error).__name__}). "
+            "Choose another file."
         ) from error
     sentences, document = [], ""
     for block in _blocks(lines):
@@ -81,7 +81,7 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
             )
         if not _NUMBER.fullmatch(fields[0]):
             raise InputError(
-                f"A CoNLL-U line must begin with a word ID; line {number} of {file.name} begins with "
+                f"A CoNLL-U line must begin with a word ID, such as 3; line {number} of {file.name} begins with "
                 f"{fields[0][:20]!r}. Correct the line."
             )
         if "." not in fields[0]:  # 8.1 is an empty node
@@ -97,7 +97,7 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
         if start < 0:
             raise InputError(
                 f'The words of a sentence must occur in its text in order; "{fields[1]}" in line {number} of '
-                f"{file.name} does not. Correct the line."
+                f"{file.name} does not occur there. Correct the line."
             )
         cursor = start + len(fields[1])
         first, _, last = fields[0].partition("-")
@@ -181,8 +181,8 @@ def file_of(folder: str | Path | None, part: str) -> Path:
     files = sorted(config.inside(folder).glob(f"*-{part}.conllu")) if folder else []
     if len(files) != 1:
         raise InputError(
-            f"A treebank folder must have exactly one file *-{part}.conllu; {folder or 'no folder'} has "
-            f"{len(files)}. Choose a folder of Universal Dependencies."
+            f"A treebank folder must have exactly one file *-{part}.conllu; {folder or 'no folder'} has {len(files)} "
+            "such files. Choose a folder of Universal Dependencies."
         )
     return config.inside(files[0])  # a link in the folder may lead out of it
 
@@ -205,8 +205,8 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
             out.setdefault(reason, []).append(f'{number} "{sentence.text[:30]}"')
     if not kept:
         raise InputError(
-            f"A probe needs sentences of at least two words with one root; none of the {len(every)} sentences of "
-            f"{file.name} fulfils this. Choose another treebank, or raise the limit on the number of sentences."
+            f"A probe needs sentences of at least two words with one root; {file.name} has none among {len(every)} "
+            "sentences. Choose another treebank, or raise the limit on the number of sentences."
         )
     left = tuple(LeftOut(part, reason, len(names), tuple(names[:NAMED])) for reason, names in sorted(out.items()))
     return TreebankPart(part, tuple(kept), left)
@@ -217,9 +217,9 @@ def check_labels(sentences: Sequence[GoldSentence], name: str) -> None:
     for word in (word for sentence in sentences for word in sentence.words):
         if word.pos not in TAGS or plain_relation(word.dep) not in RELATIONS:
             raise InputError(
-                "A probe needs the tags and relations of Universal Dependencies, such as NOUN and nsubj; in "
-                f'{name}, the word "{word.text[:30]}" has the tag {word.pos[:20]!r} and the relation '
-                f"{word.dep[:20]!r}. Convert the treebank."
+                f"A probe needs the tags and relations of Universal Dependencies; in {name}, the word "
+                f'"{word.text[:30]}" has the tag {word.pos[:20]!r} and the relation {word.dep[:20]!r}. Convert the '
+                "treebank to Universal Dependencies."
             )
 
 

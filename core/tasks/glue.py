@@ -252,8 +252,8 @@ def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
     file = next((place for place in places if place.is_file()), None)
     if file is None:
         raise InputError(
-            f"The {split} examples of {task.name} must be in {task.name}/{names[0]}; there is no such file in "
-            f"{root}. Give the folder with GLUE's task folders."
+            f"The file {task.name}/{names[0]} with {split} examples must exist; there is no such file in {root}. Give "
+            "the folder that contains GLUE's task folders."
         )
     return file if folder is None else config.inside(file)  # a link in the folder may lead out of it
 
@@ -264,7 +264,8 @@ def _from_file(task: Task, split: str, file: Path) -> Iterator[TaskRow]:
         lines = read_text(file, given=True).split("\n")
     except OSError as error:
         raise InputError(
-            f"A task file must be readable UTF-8 text; {file.name} of {task.name} is not ({error}). Save it as UTF-8."
+            f"A task file must be readable UTF-8 text; {file.name} of {task.name} cannot be read ({error}). Save it as "
+            "UTF-8."
         ) from error
     header = lines[0].rstrip("\r").split("\t")
     for column in task.columns:
@@ -417,9 +418,8 @@ def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
     if all(_GENERIC.match(name) for name in names):
         if len(names) > 2:
             raise CheckpointError(
-                f"The outputs of a checkpoint for {task.name} must have label names, because their order varies; "
-                f"got {', '.join(names)}. Write the names {', '.join(task.labels)} into id2label of its "
-                "config.json, in the order of its outputs."
+                f"The outputs of a checkpoint for {task.name} must have label names; got {', '.join(names)}. Write the "
+                f"names {', '.join(task.labels)} into id2label of its config.json, in the order of its outputs."
             )
         return tuple(range(len(names)))
     known = {own.plain_label(name): k for spelled in (task.labels, task.spelled) for k, name in enumerate(spelled)}

@@ -55,7 +55,8 @@ def stretches(path: str) -> list[str]:
         text = read_text(file, most=LARGEST, given=True)
     except OSError as error:
         raise InputError(
-            f"A text file must be readable; {Path(file).name} is not ({error.strerror or error}). Choose another file."
+            f"A text file must be readable; {Path(file).name} cannot be read ({error.strerror or error}). Choose "
+            "another file."
         ) from error
     parts, start = [], 0
     while start < len(text):
@@ -178,7 +179,7 @@ def read_own(task: str) -> OwnFile:
         return _read(path, path.stat().st_mtime_ns)
     except OSError as error:
         raise InputError(
-            f"A custom task must be a readable CSV, TSV or JSON Lines file; {path} is not "
+            f"A custom task must be a readable CSV, TSV or JSON Lines file; {path} cannot be read "
             f"({error.strerror or error}). Choose another file."
         ) from error
 
@@ -187,7 +188,8 @@ def read_own(task: str) -> OwnFile:
 def _read(path: Path, modified: int) -> OwnFile:
     if path.suffix.lower() not in ENDINGS:  # the target of a link
         raise InputError(
-            f"A custom task must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; got {path.name[:80]}. Rename it."
+            f"The name of a custom task file must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; got "
+            f"{path.name[:80]}. Rename the file."
         )
     return checked(read_table(read_text(path, given=True), path.name), path)
 
@@ -209,14 +211,14 @@ def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = F
     if not own.of("dev"):
         raise InputError(
             f"A custom task must have examples in the dev split; none of the {len(own.rows)} rows of {name} is in that "
-            "split. Add some, or set the column split."
+            "split. Set the column split of some rows to dev."
         )
     known = {row.label for row in own.of("train")}
     for row in own.of("dev") if own.labels and known else ():
         if row.label not in known:
             raise InputError(
-                f'Every label must occur in the train split; "{own.labels[int(row.label)][:40]}" of {name} only '
-                "occurs in the dev split. Move some rows with this label to the train split."
+                f'Every label must occur in the train split; "{own.labels[int(row.label)][:40]}" of {name} occurs only '
+                "in the dev split. Move some rows with this label to the train split."
             )
     return own
 
@@ -243,7 +245,7 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
         if other != label:
             raise InputError(
                 f'Labels must differ in more than case, spaces and dashes; {name} has "{other[:40]}" and '
-                f'"{label[:40]}". Use the same spelling.'
+                f'"{label[:40]}". Use the same spelling everywhere.'
             )
     return labels
 

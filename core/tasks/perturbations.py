@@ -200,11 +200,15 @@ def _without_a_word(masked: bool) -> Callable[[Text, np.random.Generator, Pertur
             )
         spans = [match.span() for match in _WORD.finditer(given.text)]
         chosen = [span for span in spans if given.text[slice(*span)] == choice.word] if choice.word else spans
-        if not chosen or len(spans) < 2:
-            said = f'does not contain "{choice.word[:40]}"' if choice.word and not chosen else f"has only {len(spans)}"
+        if choice.word and not chosen:
             raise InputError(
-                "Removing a word needs a sentence with at least two words that contains the chosen word; "
-                f'"{given.text[:40]}" {said}. Choose another word or sentence.'
+                f'The word to remove must be in the sentence; "{given.text[:40]}" does not contain '
+                f'"{choice.word[:40]}". Choose another word or sentence.'
+            )
+        if len(spans) < 2:
+            raise InputError(
+                f'A sentence must have at least two words, so that one can be removed; "{given.text[:40]}" has only '
+                f"{len(spans)}. Choose another sentence."
             )
         start, end = chosen[0] if choice.word else chosen[int(chance.integers(len(chosen)))]
         word = given.text[start:end]
@@ -223,7 +227,7 @@ def _synonym(given: Text, chance: np.random.Generator, choice: PerturbationChoic
         known = [span for span in known if given.text[slice(*span)] == choice.word]
     if not known:
         raise InputError(
-            f"A sentence must contain a word of the bundled list of {len(words()['synonyms'])} synonym pairs; "
+            f"A sentence must contain a word of the {len(words()['synonyms'])} bundled synonym pairs; "
             f'"{choice.word[:40] or given.text[:40]}" has no synonym there. Type the second input instead.'
         )
     start, end = known[0] if choice.word else known[int(chance.integers(len(known)))]

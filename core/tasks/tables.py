@@ -83,8 +83,8 @@ def read_table(text: str, name: str = PASTED) -> SentenceTable:
     if not table.rows:
         where = "" if table.form == "list" else " below the first line"
         raise InputError(
-            f"Sentences must be given as a list with one sentence per line, or as a table; {name} has no "
-            f"sentences{where}. Add some."
+            f"Sentences must be given as a table, or as a list with one sentence per line; {name} has no "
+            f"sentences{where}. Add at least one sentence."
         )
     return table
 
@@ -109,15 +109,13 @@ def _table(text: str, name: str) -> SentenceTable:
         if any(cell.strip() for cell in record):
             if len(record) > len(columns):
                 raise InputError(
-                    f"A row must not have more columns than the first line of the file; row {number + 1} of "
-                    f"{name} has more. Put quotation marks around a cell that contains the separator, or "
-                    "remove the separator."
+                    f"A row must not have more columns than the first line of the file; row {number + 1} of {name} has "
+                    "more. Put quotation marks around cells that contain the separator."
                 )
             if not quoted and (escaped := next((cell for cell in record if _is_escaped(cell.strip())), None)):
                 raise InputError(
-                    "Cells of a tab-separated table must not be quoted, because quotation marks are read as text; row "
-                    f"{number + 1} of {name} has a quoted cell ({escaped.strip()[:40]}). Remove the quotation marks, "
-                    "or save the table as CSV."
+                    f"Cells of a tab-separated table must not be quoted; row {number + 1} of {name} has a quoted cell "
+                    f"({escaped.strip()[:40]}). Remove the quotation marks, or save the table as CSV."
                 )
             cells = {key: record[k].strip() if k < len(record) else "" for key, k in names.items()}
             rows.append((number, cells))
@@ -156,9 +154,8 @@ def _places(columns: Sequence[str], name: str) -> dict[str, int]:
     first = next((column for column in _PAIRS if column in columns), None)
     if first is None:
         raise InputError(
-            f'A table must have the column sentence, and label or score for training; {name} has no "sentence" '
-            f"(it has {', '.join(filter(None, columns))[:120] or 'no first line'}). Rename its columns in the "
-            "first line."
+            f'A table must have a column called "sentence"; {name} has no "sentence" (it has '
+            f"{', '.join(filter(None, columns))[:120] or 'no first line'}). Rename its columns in the first line."
         )
     if twice:
         raise InputError(f'Column names must be unique; {name} has "{twice[0]}" twice. Rename one of the two columns.')
@@ -183,11 +180,11 @@ def _records(lines: Sequence[str], start: int, delimiter: str, name: str) -> Ite
             if "field limit" in str(error):
                 raise InputError(
                     f"A cell must have at most {csv.field_size_limit():,} characters; line {line} of {name} has a "
-                    "longer one. Shorten it, or close its quotation mark."
+                    "longer cell. Shorten the cell, or close its quotation mark."
                 ) from error
             raise InputError(
-                "A quoted cell must end with a quotation mark, and marks inside must be doubled; the row that "
-                f"begins in line {line} of {name} is invalid. Close the quotation mark, or double it."
+                "A quoted cell must end with a quotation mark, and quotation marks inside it must be doubled; the row "
+                f"from line {line} of {name} is invalid. Close or double the quotation mark."
             ) from error
 
 
@@ -218,13 +215,16 @@ def _object(line: str, where: str) -> dict[str, Any]:
     try:
         row = json_line(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"Each line must be one JSON object; {where} is not ({error}). Correct the line.") from error
+        raise InputError(
+            f"Each line must be one JSON object; {where} cannot be parsed ({error}). Correct the line."
+        ) from error
     if not isinstance(row, dict):
         raise InputError(f"Each line must be one JSON object; {where} is a {type(row).__name__}. Correct the line.")
     cells = {str(key).strip().lower(): value for key, value in row.items()}
     if len(cells) < len(row):
         raise InputError(
-            f"Column names must differ in more than case; some names of {where} do not. Rename one of the columns."
+            f"Column names must differ in more than case; some names of {where} differ only in case. Rename one of the "
+            "columns."
         )
     return cells
 

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 from torch.nn.utils import prune
 
-from ..errors import InputError
+from ..errors import InputError, check_choice, check_range
 from ..models.checkpoint import Checkpoint
 from ..models.classifier import fresh_classifier, padding_id
 from ..tasks.glue import Task
@@ -40,11 +40,8 @@ def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, B
     `scope` is "global" (over all layers) or "layer" (within each layer). Raises InputError for an invalid share or
     scope, and for families whose layers share weights.
     """
-    if not 0 <= share <= 1 or scope not in SCOPES:
-        raise InputError(
-            f"The fraction of weights to prune must be from 0 to 1, and the scope must be {' or '.join(SCOPES)}; got "
-            f"the fraction {share:g} and the scope {scope!r}. Choose values in these ranges."
-        )
+    check_range("The fraction of weights to prune", share, 0, 1)
+    check_choice("The scope of pruning", scope, SCOPES)
     layers, values = prunable(model), dict(model.named_parameters())
     groups = [[name for names in layers.values() for name in names]] if scope == "global" else list(layers.values())
     return {
@@ -123,7 +120,7 @@ def layers_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
             return name, module
     raise InputError(
         "Single layers can be trained or reset only if every layer has its own weights; the layers of "
-        f"{config.model_type} models share theirs. Train all layers."
+        f"{config.model_type} models share weights. Train all layers."
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from .. import config
-from ..errors import InputError, check_choice
+from ..errors import check_choice, check_range
 from ..models.encoding import POOLINGS
 
 INITIALISATIONS = {
@@ -107,10 +107,8 @@ class Recipe:
 
 
 def _within(name: str, value: int | float | None, low: int | float, high: int | float) -> None:
-    if value is not None and not low <= value <= high:
-        raise InputError(
-            f"The setting {name} must be from {low:g} to {high:g}; got {value:g}. Choose a value in this range."
-        )
+    if value is not None:
+        check_range(f"The setting {name}", value, low, high)
 
 
 PRESETS = {

@@ -168,8 +168,8 @@ class Fit:
     def _check_precision(self) -> None:
         if self.recipe.precision == "bfloat16" and arithmetic(self.device, torch.bfloat16) != torch.bfloat16:
             raise InputError(
-                "Precision bfloat16 needs a processor that supports it; this processor would emulate it and be "
-                "ten times slower. Choose precision float32."
+                "Precision bfloat16 needs a processor that supports it; this processor can only emulate it, ten times "
+                "slower. Choose precision float32."
             )
 
     def _batches(self, epoch: int) -> list[list[int]]:

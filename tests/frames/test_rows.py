@@ -49,9 +49,9 @@ def test_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path):
     ("line", "said"),
     [
         ("{", "cannot be parsed"),
-        ("[1]", 'a "text"'),
+        ("[1]", 'field "text"'),
         ('{"text": "He ran"}', "Spans must be written"),
-        ('{"text": "He ran", "target": [[3, 9]]}', "inside its text of 6"),
+        ('{"text": "He ran", "target": [[3, 9]]}', "within its text of 6"),
         ('{"text": "He ran", "target": [[3, 6.0]]}', "Spans must be written"),
         ('{"text": "He ran", "target": [[3, 6]], "elements": [{"spans": [0, 2]}]}', "must have a name"),
         (

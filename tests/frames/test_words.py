@@ -39,7 +39,7 @@ def test_a_phrase_that_occurs_twice_is_placed_by_its_number():
     assert place(text, "bit") == (8, 11)
     with pytest.raises(InputError, match=r'occurs 2 times. Write "dog#1"'):
         place(text, "dog", "element")
-    with pytest.raises(InputError, match="The number after # must be from 1 to 2, the number"):
+    with pytest.raises(InputError, match="The number after # must be from 1 to 2, because the"):
         place(text, "dog#3")
     with pytest.raises(InputError, match='"wolf" is not in'):
         place(text, "wolf", "target")

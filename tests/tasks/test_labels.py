@@ -17,7 +17,7 @@ def test_names_in_any_spelling():
 
 def test_generic_names():
     assert label_order(TASKS["mrpc"], {0: "LABEL_0", 1: "LABEL_1"}) == (0, 1)
-    with pytest.raises(CheckpointError, match=r"must have label names, .* LABEL_2"):
+    with pytest.raises(CheckpointError, match=r"must have label names; .* LABEL_2"):
         label_order(TASKS["mnli"], {k: f"LABEL_{k}" for k in range(3)})
 
 

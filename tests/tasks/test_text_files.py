@@ -87,5 +87,5 @@ def test_what_is_no_text_is_refused_in_a_sentence(content, sentence, tmp_path):
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"nothing\.txt is not \(No such file or directory\)"):
+    with pytest.raises(InputError, match=r"nothing\.txt cannot be read \(No such file or directory\)"):
         own.stretches(str(tmp_path / "nothing.txt"))

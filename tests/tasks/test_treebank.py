@@ -43,7 +43,7 @@ def test_another_tag_set_is_refused_with_what_was_seen(tmp_path):
 
 
 def test_a_part_without_any_tree_is_refused(tmp_path):
-    with pytest.raises(InputError, match="none of the 2 sentences"):
+    with pytest.raises(InputError, match="none among 2 sentences"):
         read_part(treebank(tmp_path, ONE, TWO_ROOTS), "dev")
 
 
