@@ -96,7 +96,7 @@ def _misfits_among(study: str, rows: Iterable[Any]) -> dict[int, str]:
             if kind is not None:
                 _check_row(study, kind, row)
             elif kinds:
-                raise RowError(f"A row of the study {study} must have a known kind; got {str(row)[:60]!r}")
+                raise RowError(f"A row of the study {study} must match one of its record types; got {str(row)[:60]!r}")
         except RowError as error:
             misfits[position] = str(error)
     return misfits
@@ -137,21 +137,24 @@ def _check_row(study: str, kind: type, row: Mapping[str, Any], *, undefined: boo
                 known.read(row)
             except Exception as error:  # whatever reading columns of a wrong type raises
                 raise RowError(
-                    f"The columns of {known.name} must have the form that the study {study} writes; got "
+                    f"The columns of {known.name} must have the types that the study {study} writes; got "
                     f"{str(dict(row))[:60]} ({str(error)[:60]})"
                 ) from error
         elif known.column in row:
             value = known.value(row[known.column])
             if value is None and known.number is float:  # undefined
                 if hints[known.name] is float and not undefined:
-                    raise RowError(f"The column {known.column} in a row of the study {study} cannot be undefined")
+                    raise RowError(
+                        f"The column {known.column} in a row of the study {study} must have a value; got an undefined "
+                        "one"
+                    )
                 continue
             if known.number is int and isinstance(value, bool):
                 continue
             if type(value) is int and not (0 <= value < HEADS if known.column in HEAD_COLUMNS else abs(value) < MOST):
                 shown = value if abs(value) < MOST * MOST else "a very large number"
                 raise RowError(
-                    f"The column {known.column} in a row of the study {study} cannot be {shown}: it is out of range"
+                    f"The column {known.column} in a row of the study {study} must be in its allowed range; got {shown}"
                 )
             if type(value) is known.number and math.isfinite(value):  # fast path for most columns
                 continue

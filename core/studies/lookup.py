@@ -51,13 +51,12 @@ def find_study(name: str) -> Study[Any, Any]:
         if error.name is None or not (module + ".").startswith(error.name + "."):
             raise
         raise JobError(
-            f"A study must be a module in core/studies; got {name!r}. Run `{command_line('--help')}` to see all "
-            "studies."
+            f"A study must be one of those that `{command_line('--help')}` lists; got {name!r}. Choose one of them."
         ) from error
     study = getattr(imported, "STUDY", None)
     if not isinstance(study, Study):
         raise JobError(
-            f"The module of a study must export STUDY; {module} does not. Implement the interface in "
+            f"The module of a study must export STUDY; {module} does not export it. Implement the interface in "
             "core/studies/contract.py."
         )
     return study

@@ -20,8 +20,8 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
         chosen = str(options.get(name) or "")
         if chosen.startswith(("data/", "/", "./", "~")) and _folder(chosen) is None:
             raise InputError(
-                f"The checkpoint {chosen} must be on this machine; it is not (some bundled results come without "
-                "their checkpoint). Fine-tune a checkpoint on the Fine-tuning page and choose it."
+                f"The checkpoint {chosen} must be stored on this machine; it is not stored here (bundled results come "
+                "without their checkpoints). Fine-tune a checkpoint on the Fine-tuning page and choose it."
             )
     checkpoint, task = options.get("checkpoint"), options.get("task")
     needs = study.needs_of(options)

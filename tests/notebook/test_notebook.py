@@ -223,7 +223,7 @@ def test_a_hypothesis_is_registered_tested_and_kept_as_the_docs_say(tmp_path, mo
     assert len(runs["held out"]["row_ids"]) == 30
     assert not set(behind.values()) & set(scored)  # these do not replace the atlas's scores of more rows
     assert (one.hypothesis, kept) == (found["hypothesis"].iloc[0], found["state"].to_dict())
-    with pytest.raises(InputError, match="examples than those from which it was formed"):
+    with pytest.raises(InputError, match="must not be tested on the examples from which it was formed"):
         notebook.open("atlas-encoder").hypothesis("L1H1", "offset", {"offset": "first"}, thought="sst2", judged="sst2")
 
 

@@ -134,7 +134,12 @@ def test_rows_that_vanished_are_said_and_the_rest_of_the_link_stays():
     ("view", "link", "words", "stays"),
     [
         ("heads/development", {"checkpoint": "/nowhere/gone"}, "gone is not on this machine", "checkpoint"),
-        ("interventions/pruning", {"checkpoint": "/nowhere/gone", "rows": "mrpc"}, "must be on this machine", "rows"),
+        (
+            "interventions/pruning",
+            {"checkpoint": "/nowhere/gone", "rows": "mrpc"},
+            "must be stored on this machine",
+            "rows",
+        ),
         (
             "finetuning/seeds",
             {"checkpoint": "atlas-decoder", "rows": "OWN"},

@@ -178,11 +178,11 @@ def test_p_of_perturbations_is_corrected_over_the_kinds():
 
 def test_maps_of_three_tokens_are_too_small_to_have_a_pattern(monkeypatch):
     """They are left out and counted; where all are, a sentence says so."""
-    lengths = {"x": TOO_SMALL, "a longer one": 6}
+    lengths = {"x": TOO_SMALL, "a longer cell": 6}
     checkpoint = SimpleNamespace(encode=lambda text, pair: [0] * lengths[text])
-    rows = [SimpleNamespace(text=text, pair=None, id=text) for text in ("x", "a longer one", "x")]
+    rows = [SimpleNamespace(text=text, pair=None, id=text) for text in ("x", "a longer cell", "x")]
     large, encodings = map_classification.large_enough(checkpoint, rows)
-    assert [row.id for row in large] == ["a longer one"]
+    assert [row.id for row in large] == ["a longer cell"]
     assert [len(one) for one in encodings] == [6]
     nothing = np.zeros(0)
     piece = pattern_shares.ClassifiedChunk("a", (), ("v", "d"), np.zeros((0, 1, 2), dtype=int), *[nothing] * 4, small=3)

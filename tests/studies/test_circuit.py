@@ -142,7 +142,7 @@ def test_pairs_of_a_perturbation_and_of_a_file(options, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"margin": 0}, "above 0"),
+        ({"margin": 0}, "between 0 and 1"),
         ({"clip": 1}, "above 1"),
         ({"kind": "typed"}, 'got "typed"'),
         ({"answers": "other"}, 'got "other"'),
@@ -158,7 +158,7 @@ def test_what_cannot_be_is_refused_at_once(options, wrong, said):
 
 @pytest.mark.thorough
 def test_too_few_pairs_and_another_pooling_are_refused_in_a_sentence(options):
-    with pytest.raises(InputError, match="at least 18 pairs of inputs with same answers"):
+    with pytest.raises(InputError, match="at least 18 usable pairs of inputs with same answers"):
         rows_of("circuit", options | {"limit": 30, "answers": "same"})
     other = Path(options["checkpoint"]).with_name("mean")
     shutil.copytree(options["checkpoint"], other)

@@ -126,9 +126,9 @@ def test_m_is_the_word_less_its_foil_and_an_edge_is_what_hooks_say(options, monk
     [
         ("she saw the man\tshe saw the dog\tcan\ta", r"must have exactly one \[MASK\]"),
         ("the [MASK] [MASK]\tthe [MASK] dog\tcan\ta", r"must have exactly one \[MASK\]"),
-        ("the [MASK] man\tthe [MASK] dog\tvillage can\ta", "single tokens"),
+        ("the [MASK] man\tthe [MASK] dog\tvillage can\ta", "must each be one token"),
         ("the [MASK] man\tthe [MASK] dog\tcan\tcan", "A foil must differ"),
-        ("the [MASK] man\tthe [MASK] dog\tcan", "line 1 has 3 columns"),
+        ("the [MASK] man\tthe [MASK] dog\tcan", "the same number in every line; line 1 has 3"),
     ],
 )
 def test_what_cannot_be_filled_in_is_refused_in_a_sentence(tmp_path, line, said):

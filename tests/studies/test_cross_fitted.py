@@ -313,5 +313,5 @@ def test_sources_add_up_and_overlaps_stand_beside_chance(square):
 
 
 def test_a_sample_of_all_rows_is_refused(seeding):
-    with pytest.raises(AtlasError, match="training examples, so that samples differ between seeds"):
+    with pytest.raises(AtlasError, match="so that samples differ between seeds"):
         seeds.STUDY.units(seeds.STUDY.read(seeding | {"train_rows": 2000}))

@@ -190,11 +190,11 @@ def test_wrong_options_are_said_before_anything_runs(options):
         planned(STUDY, options | {"what": "neurons"})
     with pytest.raises(InputError, match="must be written like"):
         planned(STUDY, options | {"what": "groups", "heads": ""})
-    with pytest.raises(InputError, match="Remove the heads, or set the option “what” to groups"):
+    with pytest.raises(InputError, match="Remove the named heads, or set the option “what” to groups"):
         planned(STUDY, options | {"what": "layers", "heads": "L1H1"})
     with pytest.raises(InterventionError, match="An ablation method must be one of"):
         planned(STUDY, options | {"operator": "median"})
-    with pytest.raises(InputError, match="at least two"):
+    with pytest.raises(InputError, match="at least 2"):
         planned(STUDY, options | {"limit": 1})
     with pytest.raises(InputError, match="The option limit of the study disable cannot be 'many'"):
         planned(STUDY, options | {"limit": "many"})

@@ -56,7 +56,7 @@ def test_sentences_without_labels_are_refused_where_labels_are_needed(tuned, tmp
     [
         ("disable", None, "mrpc", "was fine-tuned on SST-2, not on MRPC"),
         ("prune", "atlas-encoder", "sst2", "must be a classifier"),
-        ("statistics", "data/runs/finetuned/gone", None, "must be on this machine"),
+        ("statistics", "data/runs/finetuned/gone", None, "must be stored on this machine"),
     ],
 )
 def test_what_cannot_run_is_refused_in_a_sentence(tuned, study, checkpoint, task, why):

@@ -233,7 +233,7 @@ def test_strips_are_rows_and_the_column_of_the_map():
     [
         (AnnotatedSentence("a", TEXT, ((21, 26),)), "must have at least one element"),
         (AnnotatedSentence("a", TEXT, ((21, 26),), elements=(Element("x", ((9, 26),)),)), "must not overlap"),
-        (AnnotatedSentence("a", TEXT, ((21, 99),), elements=(Element("x", ((0, 3),)),)), "inside its text"),
+        (AnnotatedSentence("a", TEXT, ((21, 99),), elements=(Element("x", ((0, 3),)),)), "within its text"),
     ],
 )
 def test_places_that_make_no_link_are_refused(sentence, said):
@@ -246,7 +246,7 @@ def test_a_place_that_was_cut_off_is_said():
     short = Encoding(
         TEXT, None, cut.ids[:4], cut.segments[:4], cut.tokens[:4], cut.offsets[:4], cut.sentence[:4], 0, (), 5
     )
-    with pytest.raises(InputError, match="were truncated"):
+    with pytest.raises(InputError, match="was truncated before it"):
         links_for(short, SENTENCE)
 
 

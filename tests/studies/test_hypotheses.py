@@ -49,7 +49,7 @@ def proposal(head="L1H1", predicate="offset", **parameters):
 @pytest.mark.parametrize(
     ("given", "rows", "why"),
     [
-        (proposal(), (JUDGED, JUDGED), "examples than those from which it was formed"),
+        (proposal(), (JUDGED, JUDGED), "must not be tested on the examples from which it was formed"),
         (proposal(predicate="looks-at", control="verb"), (THOUGHT, JUDGED), "needs the parameter feature"),
         (proposal("L7H1"), (THOUGHT, JUDGED), "from L1H1 to L6H6; got L7H1"),
         (proposal(predicate="reads minds"), (THOUGHT, JUDGED), "A predicate must be one of"),
@@ -99,7 +99,7 @@ def test_a_withdrawn_hypothesis_is_not_tested_and_still_counts_in_its_batch(db):
 def test_hypotheses_about_other_weights_stay_with_theirs(db, monkeypatch):
     batch, _ = register(db, "atlas-encoder", [proposal()], thought=THOUGHT, judged=JUDGED)
     monkeypatch.setattr(registering, "present_weights", lambda name: "f" * 64)
-    with pytest.raises(InputError, match="Register the hypotheses again for these weights"):
+    with pytest.raises(InputError, match="Register the hypotheses again"):
         options_of(*batch_of(db, batch))
     assert store.batches(db)[0].weights_hash != "f" * 64
 

@@ -209,7 +209,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(options, change, said):
 
 
 def test_heads_beside_something_else_to_race_are_refused(options):
-    with pytest.raises(InputError, match="Remove the heads, or set the option “what” to groups"):
+    with pytest.raises(InputError, match="Remove the named heads, or set the option “what” to groups"):
         STUDY.read(options | {"what": "layers", "heads": "L1H1"})
 
 

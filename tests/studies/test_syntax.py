@@ -94,5 +94,5 @@ def test_features_are_computed_once_in_float16_and_forgotten_oldest_first(tmp_pa
 
 
 def test_a_treebank_without_a_train_part_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"must have exactly one file \*-train\.conllu; .* has 0\."):
+    with pytest.raises(InputError, match=r"must have exactly one file \*-train\.conllu; .* has 0 such files\."):
         rows_of("syntax", {"checkpoint": "atlas-encoder", "treebank": str(tmp_path)})

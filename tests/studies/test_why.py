@@ -72,7 +72,7 @@ def test_rows_are_json_and_units_merge():
 
 
 def test_a_least_share_beyond_one_is_refused():
-    with pytest.raises(InputError, match="between 0 and 1; got 2"):
+    with pytest.raises(InputError, match="from 0 to 1; got 2"):
         why.STUDY.units(why.WhyOptions(least=2, texts=("The dog.",), tasks=()))
 
 

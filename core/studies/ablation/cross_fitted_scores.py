@@ -13,7 +13,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture
-from ...errors import InputError
+from ...errors import check_range
 from ...store.rows import Row, plain
 from ...tasks.glue import Task, task_of
 from ...tasks.metrics import majority, metrics
@@ -67,11 +67,8 @@ class CrossFittedScoresStudy(cross_fitting.CrossFittedStudy[CrossFittedScoresOpt
     called = "Cross-fitted scores of {checkpoint} on {task}"
 
     def units(self, options: CrossFittedScoresOptions) -> list[Unit]:
-        if not options.initialisations or not options.seeds:
-            raise InputError(
-                f"Cross-fitting needs at least one initialisation and one seed; got {len(options.initialisations)} "
-                f"initialisations and {len(options.seeds)} seeds. Choose at least one of each."
-            )
+        check_range("The number of initialisations", len(options.initialisations), 1)
+        check_range("The number of seeds", len(options.seeds), 1)
         for initialisation in options.initialisations:
             check_initialisation(initialisation)
         cross_fitting.recipe_of(options)

@@ -111,8 +111,8 @@ def recipe_of(options: CrossFitting) -> Recipe:
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(
-            'With cross-fitting, keep must be "last"; got "best", which would choose the epoch on the same '
-            "fold on which the model is evaluated. Set keep=last."
+            'With cross-fitting, the setting keep must be "last"; got "best", which would choose the epoch by the '
+            "evaluation fold. Set keep=last."
         )
     return recipe
 
@@ -146,8 +146,8 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
     together = groups_by_text(rows)
     if len(set(together.tolist())) < options.folds:
         raise InputError(
-            f"No sentence may occur in two folds; these examples form only {len(set(together.tolist()))} "
-            f"groups without shared sentences, for {options.folds} folds. Use fewer folds or more examples."
+            "Examples that share a sentence must be in the same fold; these examples form only "
+            f"{len(set(together.tolist()))} such groups for {options.folds} folds. Use fewer folds or more examples."
         )
     cut = (GroupKFold if task.is_score else StratifiedGroupKFold)(
         options.folds, shuffle=True, random_state=options.seed
@@ -159,9 +159,9 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
         missing = set(labels) - {label for label, of in zip(labels, folds, strict=True) if of == fold}
         if missing and not task.is_score:
             raise InputError(
-                "Every fold must have an example of each label, and examples that share a sentence must be "
-                f"in one fold; fold {fold + 1} has no example of "
-                f"{', '.join(map(str, sorted(missing, key=str)))}. Use fewer folds or more examples."
+                "Every fold must have an example of each label, with examples that share a sentence in the same fold; "
+                f"fold {fold + 1} has no example of {', '.join(map(str, sorted(missing, key=str)))}. Use fewer folds "
+                "or more examples."
             )
     return rows, folds
 

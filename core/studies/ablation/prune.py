@@ -13,7 +13,7 @@ import pydantic.dataclasses
 
 from ... import capture
 from ...attention import Head
-from ...errors import InputError, check_choice
+from ...errors import InputError, check_choice, check_range
 from ...interval import Interval
 from ...scoring import effects
 from ...store.rows import Row
@@ -90,8 +90,8 @@ class PruneStudy(Study[PruneOptions, Curves]):
         names = order_names(options)
         if options.split == SPLIT:
             raise InputError(
-                "The pruning order is determined on training examples, so the evaluation split must not "
-                'contain any; the split "unseen" contains some. Choose the split dev.'
+                "A pruning curve must not be evaluated on training examples, because they determine the pruning order; "
+                'the split "unseen" contains some. Choose the split dev.'
             )
         length = sum(len(row.text) + len(row.pair or "") for row in setup.rows_of(options)) // 4
         setup.rows_of(options, "train", options.order_rows)
@@ -116,11 +116,9 @@ STUDY = PruneStudy()
 def order_names(options: PruneOptions) -> list[str]:
     """Return the names of the requested pruning orders, such as "random 1". Raises InputError for invalid options."""
     check_choice("A pruning order", options.orders, ORDERS)
-    if not options.orders or options.steps < 1 or options.random_orders < 1:
-        raise InputError(
-            f"A pruning curve needs at least one order, one step and one random order; got {len(options.orders)} "
-            f"orders, {options.steps} steps and {options.random_orders} random orders. Raise these numbers."
-        )
+    check_range("The number of pruning orders", len(options.orders), 1)
+    check_range("The number of steps of a pruning curve", options.steps, 1)
+    check_range("The number of random pruning orders", options.random_orders, 1)
     names = [name for name in options.orders if name != "random"]
     if "random" in options.orders:
         names += [f"random {k + 1}" for k in range(options.random_orders)]

@@ -165,8 +165,8 @@ def _sampled(options: SeedsOptions) -> int:
     wanted = there // 2 if options.train_rows is None else options.train_rows
     if not 2 <= wanted < there:
         raise InputError(
-            f"A sample must have from 2 to {there - 1} of the {there} training examples, so that samples "
-            f"differ between seeds; got {wanted}. Change the number of training examples."
+            f"The number of training examples in each sample must be from 2 to {there - 1}, so that samples differ "
+            f"between seeds; got {wanted}. Choose a number in this range."
         )
     return wanted
 
@@ -310,8 +310,8 @@ def square(side: int) -> list[tuple[int, int, int]]:
     """List the levels of the three factors for each run in a Latin square. Raises InputError if its side is below 3."""
     if side < 3:
         raise InputError(
-            "The number of values for each random seed (side) must be at least 3, so that a residual can be estimated; "
-            f"got {side}. Use more values."
+            "A Latin square must have at least 3 values for each random seed, so that a residual can be estimated; got "
+            f"{side}. Use more values."
         )
     return [(i, j, (i + j) % side) for i in range(side) for j in range(side)]
 

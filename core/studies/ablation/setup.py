@@ -142,7 +142,7 @@ def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None
     """Load the examples that the options select. `split` and `limit` override the options of the same name."""
     limit = options.limit if limit is None else limit
     if limit is not None and limit < 2:
-        raise InputError(f"The number of examples must be at least two; got {limit}. Raise the limit.")
+        raise InputError(f"The limit on the number of examples must be at least 2; got {limit}. Raise the limit.")
     split = split or options.split
     if split == SPLIT:
         return rows_unseen_by(options.checkpoint, options.task, options.data, limit, options.seed)
@@ -233,8 +233,8 @@ def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
         return given
     if what not in ("heads", "groups"):
         raise InputError(
-            "Heads can only be named if groups of heads are ablated; got named heads and the option “what” with the "
-            f"value {what!r}. Remove the heads, or set the option “what” to groups."
+            f"If heads are named, the option “what” must be heads or groups; got {what!r}. Remove the named heads, or "
+            "set the option “what” to groups."
         )
     return {**given, "what": "groups"}
 
@@ -296,7 +296,7 @@ def check_replacements(operator: str, options: ReferenceOptions) -> None:
         check_choice("The grouping for mean ablation", options.mean_by, MEANS)
     if operator == "resample" and options.draws < 1:
         raise InputError(
-            f"Resample ablation must draw at least one example for each input; got {options.draws}. Raise the "
+            f"Resample ablation must draw at least one example for each input; got {options.draws} draws. Raise the "
             "number of draws."
         )
 

@@ -307,8 +307,8 @@ def _rows(options: SinksOptions) -> list[TaskRow]:
     rows = inputs_of_task(options)
     if len(rows) < 4:
         raise InputError(
-            "A test of attention sinks needs at least 4 examples, half of them to find sinks and half to test "
-            f"them; got {len(rows)}. Raise the limit."
+            "A test of attention sinks needs at least 4 examples (one half to find the sinks, the other half to test "
+            f"them); got {len(rows)}. Raise the limit on the number of examples."
         )
     return rows
 

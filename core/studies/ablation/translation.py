@@ -70,7 +70,8 @@ def read_translations(
         lines = lines_of(read_text(path, given=True))
     except OSError as error:
         raise InputError(
-            f"A translation file must be readable UTF-8 text; {path} is not. Choose another file, or omit --data."
+            f"A translation file must be readable UTF-8 text; {path} cannot be read as UTF-8. Choose another file, or "
+            "omit --data."
         ) from error
     rows = []
     for number, line in enumerate(lines, 1):

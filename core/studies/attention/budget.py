@@ -91,8 +91,8 @@ class BudgetStudy(Attending[BudgetOptions, BudgetSums]):
                 syntax = False
         if options.parts_of_speech and not syntax:
             raise InputError(
-                "Attention budgets by part of speech need a language pipeline that tags and parses; got none. Choose "
-                "another pipeline, or leave the parts of speech out."
+                "Attention budgets by part of speech need a language pipeline with a tagger and a parser; the chosen "
+                "pipeline lacks them. Choose another pipeline, or leave the parts of speech out."
             )
         draws = DRAWS if options.parts_of_speech else None
         return studies.attention.measures.BudgetMeasure(checkpoint, syntax=syntax, draws=draws, seed=options.seed)

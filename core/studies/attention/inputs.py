@@ -73,8 +73,8 @@ def pair_of(line: str) -> str | tuple[str, str]:
     first, _, second = line.partition(" | ")
     if " | " in second:
         raise InputError(
-            f'A typed text must be a sentence or "first | second"; "{line[:60]}" has '
-            f'{line.count(" | ") + 1} parts. Put a sentence that contains " | " into a CSV file.'
+            f'A typed text must be one sentence, or two separated by " | "; "{line[:60]}" has {line.count(" | ") + 1} '
+            'parts. Put a sentence that contains " | " into a CSV file.'
         )
     return (first.strip(), second.strip()) if second.strip() else first.strip()
 

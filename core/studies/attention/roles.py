@@ -17,7 +17,7 @@ import pydantic.dataclasses
 
 from ... import capture
 from ...capture.words import groups_of
-from ...errors import InputError
+from ...errors import InputError, check_range
 from ...map_sums import MapSums, Needs
 from ...models.encoding import Encoding
 from ...scoring.intervals import EVERY_LAYER
@@ -320,8 +320,8 @@ def whole_words(checkpoint: "Checkpoint") -> list[int]:
     ]
     if not words:
         raise InputError(
-            f"Sequences of repeated tokens must consist of whole words; the vocabulary of {checkpoint.name} "
-            "has none. Choose another checkpoint."
+            f"Sequences of repeated tokens must consist of whole words; the vocabulary of {checkpoint.name} has no "
+            "whole words. Choose another checkpoint."
         )
     return sorted(words)
 

@@ -152,13 +152,13 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
     def units(self, options: CircuitOptions) -> list[Unit]:
         if not 0 < options.margin < 1:
             raise InputError(
-                "The margin must be above 0 and below 1, as a fraction of the difference between the two inputs; "
-                f"got {options.margin:g}. Choose a value in this range."
+                "The margin (a fraction of the difference between the two inputs) must be between 0 and 1; got "
+                f"{options.margin:g}. Choose a value in this range."
             )
         if not options.clip > 1:
             raise InputError(
-                "The clip (the upper limit of the effect on one pair) must be above 1, as a multiple of the margin; "
-                f"got {options.clip:g}. Raise it."
+                "The clip (the largest effect counted for one pair, as a multiple of the margin) must be above 1; got "
+                f"{options.clip:g}. Raise the clip."
             )
         if not 0 < options.alpha < 1:
             raise InputError(
@@ -549,19 +549,19 @@ def columns_of(path: str) -> list[list[str]]:
     except OSError as error:
         raise InputError(
             f"A file of pairs must be UTF-8 text with a tab between the two sentences of a pair; {path} cannot be "
-            "read. Name another file."
+            "read. Choose another file."
         ) from error
     split = [[part.strip() for part in line.split("\t")] for line in lines if line.strip()]
     if not split:
         raise InputError(
-            f"A file of pairs must have a pair in every line; {path} is empty. Write at least one pair into it."
+            f"A file of pairs must have at least one pair; {path} is empty. Write one pair into each line."
         )
     wanted = WITH_WORDS if len(split[0]) == WITH_WORDS else WITHOUT_WORDS
     for number, parts in enumerate(split, 1):
         if len(parts) != wanted or not all(parts):
             raise InputError(
-                "Every line of a file of pairs must have two columns (the two sentences), or every line four (also a "
-                f"word and its foil), separated by tabs; line {number} has {len(parts)} columns. Correct the line."
+                "A file of pairs must have 2 filled columns (two sentences) or 4 (also a word and its foil), the same "
+                f"number in every line; line {number} has {sum(map(bool, parts))}. Correct the line."
             )
     return split
 
@@ -605,8 +605,8 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
     pieces = tokenizer.encode(f" {word}", add_special_tokens=False)
     if len(pieces) != 1 or pieces[0] == tokenizer.unk_token_id:
         raise InputError(
-            f'A word and its foil must be single tokens of the vocabulary; "{word[:40]}" is {len(pieces)} '
-            "tokens or unknown. Choose another word."
+            f'A word and its foil must each be one token of the vocabulary; "{word[:40]}" is {len(pieces)} tokens or '
+            "unknown. Choose another word."
         )
     return int(pieces[0])
 
@@ -781,10 +781,10 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
     chosen = order[wanted[order]]
     if len(chosen) < 18:
         raise InputError(
-            f"A circuit needs at least 18 pairs of inputs with {options.answers} answers, but only {len(chosen)} of "
-            f"{len(same)} usable pairs have them. No second input was found for {pairs.not_made} examples, and in "
-            f"{pairs.under_floor} pairs the logit difference changes by less than {FLOOR:g} between the two inputs. "
-            "Use more examples, another kind of pair, or other answers."
+            f"A circuit needs at least 18 usable pairs of inputs with {options.answers} answers; got {len(chosen)} of "
+            f"{len(same)} usable pairs. Of the other examples, {pairs.not_made} had no second input, and "
+            f"{pairs.under_floor} had a logit difference that changes by less than {FLOOR:g}. Use more examples, or "
+            "another kind of pair."
         )
     deciding = options.pairs
     if len(chosen) < options.pairs + options.judging:

@@ -85,8 +85,8 @@ class EdgeEffectsStudy(Study[EdgeEffectsOptions, EdgePartial]):
         pairs = circuit.made_pairs(circuit_options, opened)
         if not len(pairs.firsts):
             raise InputError(
-                "The logit differences of the two inputs must differ in at least one pair; they do not differ in the "
-                f"{pairs.under_floor} pairs of the kind “{options.kind}”. Use more examples, or another kind of pair."
+                f"At least one pair of inputs must have different logit differences; all {pairs.under_floor} pairs of "
+                f"the kind “{options.kind}” have almost equal ones. Use more examples, or another kind of pair."
             )
         graph = Graph(pairs.layers, pairs.heads)
         names: dict[str, int] = {}  # the index of each edge among all edges of the graph

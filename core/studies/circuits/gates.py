@@ -100,8 +100,8 @@ class GatesStudy(Study[GatesOptions, GatePartial]):
     def units(self, options: GatesOptions) -> list[Unit]:
         if options.margin is not None and not 0 < options.margin < float("inf"):
             raise InputError(
-                f"The margin must be above 0, in units of the task's loss; got {options.margin:g}. Choose a "
-                "positive number."
+                f"The margin (in units of the task's loss) must be above 0; got {options.margin:g}. Choose a positive "
+                "number."
             )
         gold = np.array([row.label for row in setup.rows_of(options)])
         constant_loss(task_of(options.task), gold)

@@ -139,7 +139,7 @@ class CounterpartsStudy(Study[CounterpartsOptions, CounterpartsPartial]):
         inputs = inputs_of(options)
         if len(inputs) < 2:
             raise InputError(
-                "At least 2 inputs are needed, because counterparts are determined in each half of the inputs; got "
+                "At least 2 inputs must be given, because counterparts are determined in each half of the inputs; got "
                 f"{len(inputs)}. Add inputs."
             )
         pieces = [

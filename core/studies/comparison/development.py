@@ -148,8 +148,8 @@ class DevelopmentStudy(Study[DevelopmentOptions, Stages]):
         last = merged.stages[-1]
         if other := next((stage for stage in merged.stages if stage.value.shape != last.value.shape), None):
             raise InputError(
-                f"All snapshots must have the same layers and heads; {other.label} and {last.label} have "
-                "different ones. Leave one out, or compare them with `study counterparts`."
+                f"All snapshots must have the same layers and heads; those of {other.label} and {last.label} differ. "
+                "Leave one of the two out, or compare them with `study counterparts`."
             )
         points = [point for stage in merged.stages for point in curve_points(stage)]
         return [*points, *role_records(points, seed=options.seed)]
@@ -382,8 +382,8 @@ def snapshots_of(names: tuple[str, ...]) -> list[Snapshot]:
     found = [snapshot for name in names for snapshot in _snapshots(name.strip())]
     if len(found) < 2:
         raise InputError(
-            f"Measuring how heads develop in training needs at least two snapshots; got {len(found)}. Name at least "
-            "two, or a range such as owner/name@a..b."
+            f"Measuring how heads develop in training needs at least two snapshots; got {len(found)}. Name more "
+            "snapshots, or a range such as owner/name@a..b."
         )
     twice = [snapshot.label for k, snapshot in enumerate(found) if snapshot.name in {one.name for one in found[:k]}]
     if twice:

@@ -236,8 +236,8 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
     def units(self, options: WhyOptions) -> list[Unit]:
         if not 0 <= options.least <= 1:
             raise InputError(
-                "The smallest share of the score variance for which a term is listed must be between 0 and 1; got "
-                f"{options.least:g}. Choose a value in this range."
+                f"The threshold for listed terms (least) must be from 0 to 1; got {options.least:g}. Choose a value in "
+                "this range."
             )
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
@@ -443,9 +443,8 @@ def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding]) -> list[Rem
     capture.contributions.take_head_inputs(checkpoint, encodings, means.take, norms=True)
     if not means.has_positions:
         raise InputError(
-            f"The check with --removal needs position embeddings; {checkpoint.family.model_type} models add "
-            "positions to the attention scores instead. Set --removal to 0; the other results do not depend on "
-            "this check."
+            f"The check with --removal needs position embeddings; {checkpoint.family.model_type} models encode "
+            "positions in the attention scores instead. Set --removal to 0, which leaves the other results unchanged."
         )
     sums = _RemovalSums(means)
     capture.contributions.take_head_inputs(checkpoint, encodings, sums.take, norms=True)

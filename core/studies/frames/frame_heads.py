@@ -295,9 +295,8 @@ class FrameHeadsStudy(Study[FrameHeadsOptions, Scores]):
     def results(self, options: FrameHeadsOptions, merged: Scores) -> list[Result]:
         if not merged.draws:
             raise InputError(
-                "At least one link must lead to a key that its query can see; in a decoder, a query never attends to "
-                "a later key. Choose the direction later_to_earlier or target_to_element, or sentences in which the "
-                "frame element is on the other side of the target."
+                "In a decoder, at least one link must lead to an earlier token, because queries cannot attend to later "
+                "keys; got none. Choose the direction later_to_earlier or target_to_element, or other sentences."
             )
         # Heads in layers with attention
         known = np.flatnonzero(~np.isnan([scored.scores for scored in merged.sentences]).any(0))

@@ -219,8 +219,8 @@ def picture(
     """Score all heads along the frame links of one sentence. If the sentence has no baseline, `null` creates it."""
     if not links:
         raise InputError(
-            "The target and the element of a frame must be different words of the text; the marked words do not have "
-            "separate tokens. Mark both again."
+            "The target and the element of a frame must have different tokens; the marked words share a token. Mark "
+            "both again."
         )
     weights = without_key(maps.weights, 0) if reading.without_first else maps.weights
     how: dict[str, Any] = {"direction": reading.direction, "pairing": reading.pairing, "causal": maps.causal}
@@ -255,8 +255,8 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
     )
     if not ranking.visible:
         raise InputError(
-            "At least one key must be at or before its query in a decoder; here every key is later. Use the direction "
-            "later_to_earlier."
+            "In a decoder, at least one key must not come after its query; here every key comes later. Use the "
+            "direction later_to_earlier."
         )
     return encoding, ranking
 
@@ -282,12 +282,12 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
     """Return frame links as token positions. Raises InputError if no element is marked or words were truncated."""
     check_apart(sentence)
     if not sentence.elements:
-        raise InputError("A frame must have at least one element; none is marked. Mark the words of an element.")
+        raise InputError("A frame must have at least one element; no element is marked. Mark the words of an element.")
     for name, spans in (("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)):
         if not positions(encoding, spans):
             raise InputError(
-                f"The {name} must be in the part of the text that the checkpoint reads; its words were truncated. "
-                "Shorten the text."
+                f"The {name} must be in the part of the text that the checkpoint reads; the text was truncated before "
+                "it. Shorten the text."
             )
     return links_in_pieces(encoding, sentence, core="any")
 

@@ -149,6 +149,7 @@ def _release(options: IndexFramesOptions) -> Release:
     folder = options.data or settings().framenet
     if folder is None:
         raise InputError(
-            "Indexing FrameNet needs the folder of a release; got none. Name a folder, or set ATLAS_FRAMENET."
+            "Indexing FrameNet needs the folder of a release; got none. Name a folder, or set the variable "
+            "ATLAS_FRAMENET."
         )
     return open_release(folder)

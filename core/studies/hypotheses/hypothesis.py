@@ -171,9 +171,9 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         is_own = run.checkpoint == options.checkpoint and not run.is_random
         if is_own and options.weights and options.weights not in hashes:
             raise InputError(
-                "Hypotheses must be tested on the weights for which they were registered, "
-                f"{options.weights[:12]}; the weights of {options.checkpoint} are now "
-                f"{(provenance.weights_hash or '')[:12]}. Register the hypotheses again for these weights."
+                "Hypotheses must be tested on the weights for which they were registered (hash "
+                f"{options.weights[:12]}); the weights of {options.checkpoint} now have the hash "
+                f"{(provenance.weights_hash or '')[:12]}. Register the hypotheses again."
             )
         return Done(Parts((part,)), provenance if is_own and len(hashes) == 1 else Provenance())
 
@@ -278,9 +278,8 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
             marks = input_marks(row, checkpoint)
             if twin := next((own[mark] for mark in marks if mark in own), None):
                 raise InputError(
-                    f"Each input must occur only once in a test; rows {twin} and {row.id} of {choice} are the same "
-                    "input (they have the same letters or the same tokens). Remove repeated examples, or choose "
-                    "others."
+                    f"Each input must occur only once in a test; rows {twin} and {row.id} of {choice} have the same "
+                    "letters or the same tokens. Remove repeated examples, or choose others."
                 )
             own |= dict.fromkeys(marks, row.id)
             if choice is judged and before.intersection(marks):
@@ -288,9 +287,9 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
         second, before = own, before | set(own)
     if both:
         raise InputError(
-            f"A hypothesis must be tested on other examples than those from which it was formed; {len(both)} "
-            f"of the {len(set(second.values()))} examples of {judged} are also in {thought} (the first is "
-            f"{both[0]}). Choose another task or split."
+            f"A hypothesis must not be tested on the examples from which it was formed; {len(both)} of the "
+            f"{len(set(second.values()))} examples of {judged} are also in {thought}, such as {both[0]}. Choose "
+            "another task or split."
         )
 
 

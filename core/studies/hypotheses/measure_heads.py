@@ -96,12 +96,12 @@ class MeasureHeadsStudy(JointJob[MeasureHeadsOptions]):
             if planned.study in [other.study for other in options.studies[:number]]:
                 raise InputError(
                     f"A job with several studies can contain each study only once; got {planned.study} twice. Start "
-                    "another job for its other options."
+                    "another job for the other options of this study."
                 )
             if planned.study == self.name:
                 raise InputError(
-                    f"A job with several studies cannot contain the study {self.name} itself; got {self.name} among "
-                    "its studies. Remove it."
+                    f"A job with several studies cannot contain the study {self.name} itself; got it in the list of "
+                    f"studies. Remove {self.name} from the list."
                 )
             try:
                 units = planned.does.units(planned.options)

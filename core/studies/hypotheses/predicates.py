@@ -208,8 +208,7 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
             if name not in CLASSES[parameters["set"]]:
                 raise InputError(
                     f"A class of the class set {parameters['set']} must be one of "
-                    f"{', '.join(CLASSES[parameters['set']])}; got {name}. Choose one of them, or the other class "
-                    "set."
+                    f"{', '.join(CLASSES[parameters['set']])}; got {name}. Choose one of them, or another class set."
                 )
     named = ("feature", "offset", "category", "relation", "component", "class")
     if parameters.get("control") and parameters["control"] in (parameters.get(name) for name in named):

@@ -100,10 +100,10 @@ def register(
         hypothesis.subject.within(opened.layers, opened.heads)
         for choice in (thought, judged):
             if (choice.task == FRAMES) != (hypothesis.predicate == "frame-link"):
+                needed = f"frames ({FRAMES}:train or {FRAMES}:dev)" if choice.task != FRAMES else "a task"
                 raise InputError(
-                    f'"{hypothesis.sentence}" cannot be tested on {choice}. Hypotheses about frame links '
-                    f"need examples of {FRAMES} ({FRAMES}:train and {FRAMES}:dev), and other hypotheses need "
-                    "examples of a task. Choose other examples."
+                    f'The hypothesis "{hypothesis.sentence}" must be tested on examples of {needed}; got {choice}. '
+                    "Choose other examples."
                 )
     for run in runs_of(
         HypothesisOptions(checkpoint=checkpoint, hypotheses=tuple(whole), thought=thought, judged=judged)
@@ -225,17 +225,17 @@ def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Hypot
     now = present_weights(batch.checkpoint)
     if now and now != batch.weights_hash:
         raise InputError(
-            f"Hypotheses must be tested on the weights for which they were registered, {batch.weights_hash[:12]}; "
-            f"the weights of {batch.checkpoint} are now {now[:12]}. Register the hypotheses again for these "
-            "weights."
+            "Hypotheses must be tested on the weights for which they were registered (hash "
+            f"{batch.weights_hash[:12]}); the weights of {batch.checkpoint} now have the hash {now[:12]}. Register the "
+            "hypotheses again."
         )
     thought, judged = RowChoice(**batch.thought), RowChoice(**batch.judged)
     for choice, before in ((thought, batch.thought_rows), (judged, batch.judged_rows)):
         changed = changed_row(choice, before)
         if changed:
             raise InputError(
-                f"The examples {choice} must be the same as when the hypotheses were registered; example "
-                f"{changed} has changed since. Restore the file, or register the hypotheses again."
+                f"The examples {choice} must be the same as when the hypotheses were registered; example {changed} has "
+                "changed since then. Restore the file, or register the hypotheses again."
             )
     standing = tuple(hypothesis_of(member) for member in members if member.withdrawn is None)
     if not standing:

@@ -16,7 +16,7 @@ import pydantic.dataclasses
 
 from ... import capture, studies
 from ...attention import Head
-from ...errors import InputError
+from ...errors import InputError, check_range
 from ...models.encoding import Encoding
 from ...store import labels
 from ...store.database import Database
@@ -86,11 +86,8 @@ class DrawMapsStudy(Study[DrawMapsOptions, MapBatch]):
     counts = "inputs"
 
     def units(self, options: DrawMapsOptions) -> list[Unit]:
-        if options.count < 1 or options.per_input < 1:
-            raise InputError(
-                f"The number of maps and the number of maps per input must be at least 1; got {options.count} "
-                f"maps and {options.per_input} maps per input. Raise these numbers."
-            )
+        check_range("The number of maps", options.count, 1)
+        check_range("The number of maps per input", options.per_input, 1)
         by_task: dict[str, list[int]] = {}
         for number, source in enumerate(sources(options)):
             by_task.setdefault(source.task, []).append(number)
@@ -191,7 +188,7 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
     if not fitting:
         raise InputError(
             f"Maps must be drawn from inputs of at most {options.longest} tokens; all {len(encodings)} inputs are "
-            "longer. Raise the limit, or choose another task."
+            "longer. Raise the limit on tokens (longest), or choose another task."
         )
     planned = plan(fitting, checkpoint.all_heads, count=options.count, per_input=options.per_input, seed=options.seed)
     for number, head, weights in captured(checkpoint, encodings, planned):

@@ -291,7 +291,7 @@ def _bytes(file: str) -> bytes:
         return read_bytes(file, given=True)
     except OSError as error:
         raise InputError(
-            f"The classifier {Path(file).name} must be readable; it no longer exists. Start the job again."
+            f"The classifier file {Path(file).name} must be readable; it no longer exists. Start the job again."
         ) from error
 
 

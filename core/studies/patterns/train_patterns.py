@@ -180,9 +180,9 @@ class TrainPatternsStudy(Study[TrainPatternsOptions, Trained]):
         patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
         if not any(kept.column("headline")):
             raise InputError(
-                "Evaluation needs maps that were drawn at random and labelled without a suggestion; none of "
-                f"the {len(kept.maps)} labelled maps was. Label some maps in random order with suggestions "
-                "off."
+                "Evaluation needs maps that were drawn at random and labelled without a suggestion; the "
+                f"{len(kept.maps)} labelled maps include none of these. Label some maps in random order with "
+                "suggestions off."
             )
         maps = len(kept.maps)
         units = [

@@ -281,8 +281,8 @@ def check(options: SubnetworksOptions) -> None:
         raise InputError(f"A share of weights must be between 0 and 1; got {wrong_shares[0]:g}. Correct the share.")
     if not (options.structured or (options.scopes and options.moments and options.shares)):
         raise InputError(
-            "A pruning study needs weights to prune (scopes, moments and shares) or heads to remove (subnetworks); got "
-            "neither. Set the options scopes, moments and shares, or choose subnetworks."
+            "A pruning study needs weights to prune or heads to remove; got neither. Set the options scopes, moments "
+            "and shares, or choose subnetworks."
         )
 
 

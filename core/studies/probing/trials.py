@@ -51,8 +51,8 @@ def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRo
         if len(labels) < 2:
             named = task.labels[int(next(iter(labels)))] if task.labels else next(iter(labels))
             raise InputError(
-                f"Examples must have at least two labels; all {len(rows)} {split} examples of {task.name} have "
-                f"the label {named!r}. Raise the limit or use other data."
+                f"The examples must include at least two different labels; all {len(rows)} {split} examples of "
+                f"{task.name} have the label {named!r}. Raise the setting {split}_limit, or use other data."
             )
     return rows_of["train"], rows_of["dev"]
 
