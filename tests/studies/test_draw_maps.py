@@ -96,7 +96,7 @@ def test_inputs_that_are_all_too_long_are_refused():
 
 
 def test_nothing_to_draw_is_refused():
-    with pytest.raises(InputError, match="number of maps per input must be at least 1"):
+    with pytest.raises(InputError, match="number of maps must be at least 1"):
         STUDY.units(DrawMapsOptions(texts=TEXTS, count=0))
 
 

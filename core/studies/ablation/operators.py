@@ -82,7 +82,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
     def units(self, options: OperatorsOptions) -> list[Unit]:
         if len(set(options.operators)) != len(options.operators) or len(options.operators) < 2:
             raise InputError(
-                "Comparing ablation methods needs at least two different methods; got "
+                "At least two different ablation methods must be compared; got "
                 f"{', '.join(options.operators) or 'none'}. Name more methods."
             )
         for operator in options.operators:

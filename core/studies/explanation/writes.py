@@ -286,7 +286,7 @@ def word_pairs(file: str | None) -> dict[str, list[tuple[str, str]]]:
         rows = csv.DictReader(lines_of(read_text(path, most=LARGEST_FILE, given=file is not None)))
     except OSError as error:
         raise InputError(
-            f"A file of word pairs must be a readable text file of at most 1 MB; {path.name} cannot be used. Choose "
+            f"A file of word pairs must be a readable text file of at most 1 MB; {path.name} cannot be read. Choose "
             "another file."
         ) from error
     if not set(COLUMNS) <= set(rows.fieldnames or ()):
