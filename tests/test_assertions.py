@@ -18,8 +18,8 @@ STATE = "what a process keeps, looked at or emptied between tests"
 FAULT = "where a fault is put, or the process beside it is met"
 TABLE = "every entry of a table is met"
 PRIVATE = {
-    "_alphas": STEP, "_as_change": STEP, "_bent": STEP, "_calibrated": STEP, "_class_weights": STEP,
-    "_each_disabled": STEP, "_figures": STEP, "_folds": STEP, "_hash": STEP, "_heated": STEP,
+    "_alphas": STEP, "_as_change": STEP, "_balanced": STEP, "_bent": STEP, "_calibrated": STEP,
+    "_class_weights": STEP, "_each_disabled": STEP, "_figures": STEP, "_folds": STEP, "_hash": STEP, "_heated": STEP,
     "_HeldOut": STEP, "_log_odds": STEP, "_nodes": STEP, "_option": STEP, "_projected": STEP,
     "_exemplar": STEP, "_Maps": STEP, "_grown": STEP, "_of_all": STEP, "_statistics": STEP,
     "_of_forest": STEP, "_quantile": STEP, "_rate": STEP, "_relations": STEP, "_show": STEP, "_spread": STEP,

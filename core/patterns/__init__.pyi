@@ -14,5 +14,6 @@ from . import shapes as shapes
 from . import snapshot as snapshot
 from . import suggestions as suggestions
 from . import synthetic as synthetic
+from . import synthetic_causal as synthetic_causal
 from . import training as training
 from . import truth as truth

@@ -3,8 +3,8 @@
 Extremely randomised trees (Geurts et al. 2006, scikit-learn) split statistics of `shapes` at random values, so
 thresholds are not fitted to one checkpoint. Trees are stored as arrays. The temperature (Guo et al. 2017) is fitted on
 held-out checkpoints. If further models lower the loss there, their probabilities are averaged with those of the forest:
-kernel and logistic regression for BERT's classes, which also have statistics of each sentence, and boosted trees for
-other class sets.
+kernel and logistic regression for the bundled class sets, which also have statistics of each sentence, and boosted
+trees for other class sets.
 """
 
 from collections import Counter
@@ -21,10 +21,11 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from ..codebook.registry import BERT
+from ..codebook.registry import BERT, GPT2
 from ..errors import InputError
 from .shapes import NAMES, OF_ALL, SENTENCE_NAMES, shapes, statistics
 from .synthetic import synthetic_maps
+from .synthetic_causal import synthetic_causal_maps
 
 # ---------------------------------------------------------------- synthetic maps for rare classes of BERT's set
 
@@ -216,9 +217,12 @@ WIDTH, PENALTY = 0.25, 0.3  # of the Gaussian kernel of the mean squared differe
 CLIPPED = 4.0  # deviations, beyond which a statistic of an unseen checkpoint says no more
 LEAST = 0.003  # of a predicted probability
 STRENGTH, STEPS, TOLERANCE = 0.1, 200, 1e-3  # of the logistic regression
+CAUSAL_STRENGTH = 0.03  # for decoders, which have fewer labelled maps
 
 
-def fit_regressions(measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, real: int) -> Arrays:
+def fit_regressions(
+    measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, real: int, *, strength: float = STRENGTH
+) -> Arrays:
     """Fit a kernel ridge regression and a logistic regression that predict class probabilities [map, class] from map
     statistics, and return their parameters as arrays. The statistics are standardised with the means and deviations of
     the first `real` maps."""
@@ -226,7 +230,7 @@ def fit_regressions(measured: np.ndarray, shares: np.ndarray, weights: np.ndarra
     arrays = {KERNEL + name: values for name, values in spread.items()}
     scaled = _places(measured, arrays)
     maps, numbers = np.nonzero(shares >= SMALLEST_PART)
-    model = LogisticRegression(C=STRENGTH, max_iter=STEPS, tol=TOLERANCE)
+    model = LogisticRegression(C=strength, max_iter=STEPS, tol=TOLERANCE)
     model.fit(scaled[maps], numbers, sample_weight=shares[maps, numbers] * weights[maps])
     arrays |= {LINEAR + "weights": model.coef_, LINEAR + "bias": model.intercept_}
     arrays[LINEAR + "classes"] = model.classes_
@@ -283,6 +287,7 @@ TEMPERATURES = (0.3, 3.0)
 SHRINKAGE = 0.1  # shrinkage of correlations between statistics, for a stable inverse
 FARTHEST = 0.99  # a map is outside if it is farther away than this fraction of the training maps
 BORDERS, BORDER_SHARE, BORDER_WEIGHT = 600, 0.25, 0.3  # synthetic maps near borders; most weight of all, and of one
+CAUSAL_WEIGHT, BALANCE = 0.05, 0.75  # of a synthetic decoder map; power of a decoder class's inverse frequency
 FEWEST_TREES = 30
 Statistics = Float64[np.ndarray, "map statistic"]
 
@@ -413,6 +418,9 @@ def _grown(
     maps = np.concatenate([measured, added, near])
     of_trees = maps[:, : -len(SENTENCE_NAMES)]
     trust = np.concatenate([np.ones(len(measured) + len(extra)), np.full(len(near), share)])
+    causal = tuple(classes) == GPT2.names
+    if causal:
+        shares, trust = _balanced(shares, trust)
     places, labels = np.nonzero(shares >= SMALLEST_PART)
     weights = shares[places, labels] * trust[places]
     forest = ExtraTreesClassifier(
@@ -425,23 +433,34 @@ def _grown(
     if not growth.rounds:
         return arrays
     if len(near):
-        return arrays | fit_regressions(maps, shares, trust, len(measured))
+        strength = CAUSAL_STRENGTH if causal else STRENGTH
+        return arrays | fit_regressions(maps, shares, trust, len(measured), strength=strength)
     examples = Examples(of_trees[places], labels, None if known.weights is None else weights)
     return arrays | fit_boosted(examples, len(classes), rounds=growth.rounds, seed=growth.seed)
 
 
+def _balanced(shares: Probabilities, trust: np.ndarray) -> tuple[Probabilities, np.ndarray]:
+    """Return shares and weights with more weight on rare classes, because another checkpoint has other frequencies."""
+    mass = (shares * trust[:, None]).sum(0)
+    scaled = shares * (mass.sum() / len(mass) / np.maximum(mass, 1)) ** BALANCE
+    total = scaled.sum(1)
+    return scaled / total[:, None], trust * total
+
+
 def _near_borders(count: int, classes: Sequence[str], labelled: int) -> tuple[Statistics, Probabilities, float]:
     """Return `count` statistics and the class probabilities of synthetic maps near borders, and the weight of each."""
-    if tuple(classes) != BERT.names:
+    if tuple(classes) not in (BERT.names, GPT2.names):
         return np.zeros((0, count)), np.zeros((0, len(classes))), 0.0
-    measured, likely = _of_borders()
+    causal = tuple(classes) == GPT2.names
+    measured, likely = _of_borders(causal)
     measured = measured if measured.shape[1] == count else _of_encoders(measured)
-    return measured, likely, min(BORDER_WEIGHT, BORDER_SHARE * labelled / BORDERS)
+    most = CAUSAL_WEIGHT if causal else BORDER_WEIGHT
+    return measured, likely, min(most, BORDER_SHARE * labelled / BORDERS)
 
 
-@lru_cache(maxsize=1)
-def _of_borders() -> tuple[Statistics, Probabilities]:
-    maps, likely = synthetic_maps(BORDERS, 0)
+@lru_cache(maxsize=2)
+def _of_borders(causal: bool) -> tuple[Statistics, Probabilities]:
+    maps, likely = (synthetic_causal_maps if causal else synthetic_maps)(BORDERS, 0)
     return statistics(maps), likely
 
 

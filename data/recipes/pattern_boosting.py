@@ -4,9 +4,9 @@
     python -m data.recipes.pattern_boosting --set gpt2
 
 For each source that is left out, two forms of classifier are compared on the *other* sources alone, each of them left
-out in turn: the forest, and its mean with further models, which are a kernel and a logistic regression for BERT's
-classes, and boosted trees for those of decoders. The form with the least loss there, after its temperature, is then
-fitted to all of them and judged once on the source left out. With two sources the inner parts are heads.
+out in turn: the forest, and its mean with further models, which are a kernel and a logistic regression. The form with
+the least loss there, after its temperature, is then fitted to all of them and judged once on the source left out. With
+two sources the inner parts are heads.
 """
 
 import argparse

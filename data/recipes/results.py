@@ -81,8 +81,8 @@ def classifier() -> str:
         ),
         (
             "Further models",
-            "Accuracy / macro F1 on each checkpoint that was left out, with and without further models: a kernel and "
-            "a logistic regression for encoders, boosted trees for decoders.",
+            "Accuracy / macro F1 on each checkpoint that was left out, with and without further models, which are a "
+            "kernel and a logistic regression.",
             stored("classifier-boosting"),
         ),
         (

@@ -17,7 +17,7 @@ import pydantic.dataclasses
 
 from ... import capture
 from ...capture.words import groups_of
-from ...errors import InputError, check_range
+from ...errors import InputError
 from ...map_sums import MapSums, Needs
 from ...models.encoding import Encoding
 from ...scoring.intervals import EVERY_LAYER
