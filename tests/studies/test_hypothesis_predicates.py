@@ -260,6 +260,26 @@ def test_a_frame_link_is_beyond_its_distance_and_all_four_nulls():
     assert not told(said("frame-link", Head(0, 1), direction="element_to_target"), linked(0.4, 0.2)).effect.is_beyond
 
 
+def sample_sizes(evidence):
+    """The inputs of each reading: effect, explained, specific, halves."""
+    readings = (evidence.effect, evidence.explained, evidence.specific, *evidence.halves)
+    return [one.interval.n if isinstance(one, Reading) else None for one in readings]
+
+
+def test_every_reading_has_the_number_of_its_inputs():
+    numbers = np.random.default_rng(0).choice(5, p=(0.8, 0.05, 0.05, 0.05, 0.05), size=(201, 1, 2))
+    either = int(np.isin(numbers[:, 0, 0], [0, 1]).sum())
+    vertical = said("class", **{"class": CLASSES["bert"][0], "control": CLASSES["bert"][1]})
+    assert sample_sizes(told(vertical, classed(numbers))) == [201, 201, either, 101, 100]
+    assert sample_sizes(told(PAIRED, patched(0.4, 0.0, inputs=121))) == [61, 61, 60, 31, 30]  # every second one moved
+    read = said("read-by", reader="L2H1", input="v", least="0.05")
+    assert sample_sizes(told(read, edges(0.2, 0.0))) == [60, 60, 30, 30, 30]  # of 90 pairs 30 have the same answer
+    counterpart = said("counterpart", of="other:L1H1", control="L1H2")
+    assert sample_sizes(told(counterpart, likened(0.8, 0.5, inputs=81))) == [81, 81, 81, 41, 40]
+    link = said("frame-link", direction="element_to_target")
+    assert sample_sizes(told(link, linked(0.4, 0.2, sentences=61))) == [61, 61, None, 31, 30]
+
+
 # ---------------------------------------------------------------- registered, and refused
 
 SST2 = (RowChoice("sst2", "train", 40), RowChoice("sst2", "dev", 40))
