@@ -268,3 +268,18 @@ def test_what_every_table_may_hold_comes_back(tmp_path):
         apart = {"run", "hypothesis_event", "finding", "classifier", "job_row", "job_outcome"}
         after = contents(other, names)
         assert all(after[name] == before[name] for name in before.keys() - apart)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "wanted"),
+    [("layer", 1.5, "a whole number"), ("head", "2", "a whole number"), ("value", "0.5", "a number"),
+     ("n", None, None), ("p", True, "a number"), ("name", 5, "text"), ("what", ["w"], "text"), ("layer", 2.0, None),
+     ("q", None, None), ("other", ["w"], None)],
+)  # fmt: skip
+def test_the_type_of_a_field_that_does_not_fit_is_said(field, value, wanted):
+    row = {"what": "w", field: value}
+    if wanted is None:
+        exchange.check_fields(row, "a row")
+    else:
+        with pytest.raises(InputError, match=f"The field {field} must be {wanted}; got "):
+            exchange.check_fields(row, "a row")

@@ -149,3 +149,17 @@ def test_a_hundred_thousand_units_are_listed_and_counted_in_seconds(db):
     counted = jobs.progress(db, job)
     assert (counted["units"], counted["done"], counted["size"]) == (100_000, 1, 1_000_000)
     assert time.process_time() - begun < 30
+
+
+def test_jobs_rows_and_seconds_are_counted(db, job):
+    other = divided(db, "Heads of MRPC")
+    assert [jobs.count_active(db), jobs.count_rows(db, job), jobs.seconds_of(db, "r1")] == [2, 0, None]
+    jobs.set_state(db, other, "running")
+    assert jobs.count_active(db) == 2
+    jobs.store_outcome(db, job, 0, jobs.UnitEnd(rows=[{"a": 1}, {"a": 2}], seconds=2.0))
+    jobs.store_outcome(db, job, 1, jobs.UnitEnd(error="ValueError: x", seconds=8.0))
+    jobs.store_outcome(db, job, 2, jobs.UnitEnd(rows=[{"a": 3}], seconds=1.5))
+    jobs.store_outcome(db, other, 0, jobs.UnitEnd(rows=[{"a": 4}], seconds=64.0))
+    jobs.set_state(db, job, "done", run="r1")
+    assert [jobs.count_active(db), jobs.count_rows(db, job), jobs.count_rows(db, other)] == [1, 3, 1]
+    assert [jobs.seconds_of(db, "r1"), jobs.seconds_of(db, "r2")] == [3.5, None]  # of units that are done
