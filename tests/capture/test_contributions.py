@@ -368,5 +368,5 @@ def test_removing_what_a_head_reads_changes_its_map_and_nothing_else_does():
 
 def test_removal_is_refused_where_positions_are_no_contribution():
     checkpoint = opened("llama")
-    with pytest.raises(InputError, match="add positions to the attention scores"):
+    with pytest.raises(InputError, match="encode positions in the attention scores"):
         why.removal(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])

@@ -20,9 +20,9 @@ EXAMPLE = re.search(r"```json\n(.*?)```", GUIDE.read_text(), re.DOTALL).group(1)
 
 def test_the_example_of_the_docs_has_no_line_that_is_skipped():
     reading = parse_sentences(EXAMPLE)
-    assert len(reading.sentences) == 3
+    assert len(reading.sentences) == 2
     assert reading.skipped == ()
-    assert [one.text[slice(*one.target[0])] for one in reading.sentences] == ["angry", "arrived", "closed"]
+    assert [one.text[slice(*one.target[0])] for one in reading.sentences] == ["angry", "arrived"]
 
 
 def test_skipped_lines_stand_beside_the_table(tmp_path, capsys):
@@ -30,12 +30,12 @@ def test_skipped_lines_stand_beside_the_table(tmp_path, capsys):
     file.write_text(EXAMPLE + '{"text": 7}\nno json\n')
     options = STUDY.read({"sentences": str(file), "filter": False, "draws": 19})
     rows = rows_of("frame-heads", as_json(options))
-    assert [one["where"] for one in rows[0]["skipped_lines"]] == ["row 4", "row 5"]
+    assert [one["where"] for one in rows[0]["skipped_lines"]] == ["row 3", "row 4"]
     Ran("frame-heads", options, None, None, {}, rows, "table").show()
     said = capsys.readouterr()
-    assert "The study read 3 sentences, of which 3 pass the filter, and skipped 2 lines." in said.out
-    assert "The study skipped row 4: A row of annotations must be a JSON object" in said.err
-    assert "The study skipped row 5: A row of annotations must be one JSON object" in said.err
+    assert "The study read 2 sentences, of which 2 pass the filter, and skipped 2 lines." in said.out
+    assert "The study skipped row 3: A row of annotations must be a JSON object" in said.err
+    assert "The study skipped row 4: A row of annotations must be one JSON object" in said.err
 
 
 def test_a_missing_table_is_said_to_be_missing(tmp_path):

@@ -250,7 +250,7 @@ def test_a_file_that_the_command_maps_writes_is_drawn(name, words, tmp_path):
             list("abc"),
             "Every row of an attention map must sum to 1; the row of query 0 in L1H1",
         ),
-        ([object()], ["a"], "got object. Pass arrays of NumPy or tensors of torch"),
+        ([object()], ["a"], "got object. Pass a NumPy array or a torch tensor"),
         ("nowhere.npz", None, "must be an NPZ file"),
     ],
 )

@@ -113,12 +113,12 @@ def replaced() -> Checkpoint:
 
 
 def test_an_intervention_that_touches_nothing_is_an_error_that_names_the_family(replaced):
-    with pytest.raises(InterventionError, match=r"family bert\), 0 did"):
+    with pytest.raises(InterventionError, match=r"family bert\), only 0 of the 3 layers do"):
         states(replaced, Intervention("disable", frozenset({HEAD})))
 
 
 def test_an_observation_that_sees_no_layer_is_an_error_that_names_the_family(replaced):
-    with pytest.raises(CheckpointError, match=r"family bert\), 0 did"):
+    with pytest.raises(CheckpointError, match=r"family bert\), only 0 of the 3 layers do"):
         capture(replaced, replaced.encode(TEXT[0]))
 
 

@@ -124,7 +124,7 @@ def test_a_file_of_facts_that_cannot_be_read_is_refused_with_the_reason(db, tmp_
     (tmp_path / "maps.npz").write_bytes(GOOD)
     (tmp_path / "facts.jsonl").write_text(LINE)
     told = refused(lambda: import_maps(db, tmp_path / "maps.npz", tmp_path / "none.jsonl"))
-    assert "got none.jsonl (No such file or directory)" in told
+    assert "none.jsonl cannot be used (No such file or directory)" in told
     assert "(Is a directory)" in refused(lambda: import_maps(db, tmp_path / "maps.npz", tmp_path))
     monkeypatch.setattr(foreign_maps, "MOST_BYTES", 10)
     assert "(larger than 0 MB)" in refused(lambda: import_maps(db, tmp_path / "maps.npz", tmp_path / "facts.jsonl"))

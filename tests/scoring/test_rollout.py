@@ -77,7 +77,7 @@ def test_a_decoders_output_gets_nothing_from_later_tokens():
 
 def test_tokens_and_layers_that_are_not_there_are_refused():
     maps = random_maps(2, 2, 3, 3).numpy()
-    with pytest.raises(InputError, match=r"token 0 to 2; got layer 1 and token 3"):
+    with pytest.raises(InputError, match=r"token from 0 to 2; got layer 1 and token 3"):
         flow(maps, 3)
     with pytest.raises(InputError, match=r"layer 0 to 1.*got layer 2"):
         flow(maps, 0, layer=2)

@@ -157,7 +157,7 @@ def test_pruning_on_all_rows_takes_each_models_own_least_important_heads(crossin
             {"initialisations": ["guessed"]},
             'must be one of pretrained, random, frozen, untrained; got "guessed"',
         ),
-        (cross_fitted_scores, {"seeds": []}, "one initialisation and one seed"),
+        (cross_fitted_scores, {"seeds": []}, "number of seeds must be at least 1"),
         (cross_fitted_scores, {"settings": SMALL | {"keep": "best"}}, "Set keep=last"),
         (cross_fitted_prune, {"orders": ["weight"]}, 'got "weight"'),
         (cross_fitted_prune, {"limit": 12, "folds": 20}, "fewer folds"),

@@ -123,7 +123,7 @@ def test_options_that_cannot_be_get_one_sentence(study, given, said):
 def test_a_vocabulary_without_words_is_refused():
     measure = roles.STUDY.measure(roles.STUDY.read({}), tiny("bert"))
     torch.manual_seed(0)
-    with pytest.raises(InputError, match=r"of repeated tokens|whole words"):
+    with pytest.raises(InputError, match=r"Repeated tokens with|whole words"):
         measure.repeats(sequences=2, period=5000, seed=0)
 
 
@@ -138,5 +138,5 @@ def test_sequences_consist_of_whole_words_of_three_letters_or_more(pieces, words
     vocabulary = {piece: number for number, piece in reversed(list(enumerate(pieces)))}
     checkpoint = SimpleNamespace(name="c", tokenizer=SimpleNamespace(get_vocab=lambda: vocabulary))
     assert roles.whole_words(checkpoint) == sorted(vocabulary[word] for word in words)
-    with pytest.raises(InputError, match="c has none"):
+    with pytest.raises(InputError, match="c has no whole words"):
         roles.whole_words(SimpleNamespace(name="c", tokenizer=SimpleNamespace(get_vocab=lambda: {"of": 0})))

@@ -121,7 +121,7 @@ def test_last_layers_only(base):
         for one, other in zip(layers_of(reset)[1], layers, strict=True)
     ]
     assert same == [True, False, False]
-    with pytest.raises(InputError, match="models share theirs"):
+    with pytest.raises(InputError, match="models share weights"):
         initialised(tiny("albert"), SST2, "pretrained", Recipe(train_last=1), 0)
 
 
