@@ -79,7 +79,7 @@ def test_tokens_and_layers_that_are_not_there_are_refused():
     maps = random_maps(2, 2, 3, 3).numpy()
     with pytest.raises(InputError, match=r"token from 0 to 2; got layer 1 and token 3"):
         flow(maps, 3)
-    with pytest.raises(InputError, match=r"layer 0 to 1.*got layer 2"):
+    with pytest.raises(InputError, match=r"layer from 0 to 1.*got layer 2"):
         flow(maps, 0, layer=2)
     with pytest.raises(InputError, match="square maps"):
         rollout(np.ones((1, 1, 2, 3)))
