@@ -65,7 +65,7 @@ class Flag:
 
 
 class Need(enum.Enum):
-    """A requirement on the checkpoint and examples of a study, which is checked before the study starts."""
+    """A requirement of a study on its checkpoint and examples, which is checked before the study starts."""
 
     CLASSIFIER = "a checkpoint with a classifier of the task"
     LABELS = "rows with labels"
@@ -150,7 +150,7 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job with these options requires of its checkpoint and examples; by default, `needs`."""
+        """Return what a job requires of its checkpoint and examples. By default, this is the attribute `needs`."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
@@ -171,7 +171,7 @@ class Study(Generic[O, P]):
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
-        """Return the units of work of the next round, given the partial results so far; [] if the job is complete."""
+        """Return the units of work of the next round, based on the results so far, or [] if the job is complete."""
         return []
 
     def merge(self, options: O, partials: Sequence[P]) -> P:
@@ -419,7 +419,7 @@ def provenance_of_run(options: Mapping[str, Any], said: Mapping[str, Any]) -> Pr
 
 @dataclass(frozen=True)
 class Declared:
-    """One option of a study. `default` is MISSING if the option is required."""
+    """One option of a study. If the option is required, `default` is MISSING."""
 
     name: str
     hint: Any

@@ -29,7 +29,7 @@ def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times:
 
 
 def head_interval(head: str, low: float | None, high: float | None, form: str = "{:.2f}", times: int = 1) -> str:
-    """Return a sentence with the 95 % confidence interval for one head; "" if there is none."""
+    """Return a sentence with the 95 % confidence interval for one head, or "" if there is none."""
     interval = percent(low, high, form, times)
     return f"{head} has a {interval.replace('CI', 'CI of', 1)}." if interval else ""
 
@@ -75,7 +75,7 @@ class HeadScores:
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
         """Return up to two scores of the head whose names start with `prefix`, largest difference from the baseline
-        first. These scores are above their baseline significantly and by at least 0.05."""
+        first. These scores exceed their baseline significantly and by at least 0.05."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)

@@ -63,7 +63,7 @@ def find_study(name: str) -> Study[Any, Any]:
 
 
 def section_of(study: str) -> str:
-    """Return the section of the head page that shows the scores of a study, or "" if it has no head scores."""
+    """Return the section of the head page that shows the scores of a study, or "" if the study has no head scores."""
     try:
         return find_study(study).section
     except JobError:

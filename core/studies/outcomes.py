@@ -159,7 +159,7 @@ def changed_metric(before: Metric, change: Interval) -> Metric:
 
 
 def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
-    """Return the fraction of True values with the bounds of its 95 % Wilson interval; three NaNs for an empty array."""
+    """Return the fraction of True values with the bounds of its 95 % Wilson interval, or three NaNs for no values."""
     if not len(hits):
         return (float("nan"),) * 3
     value, low, high = share_intervals(hits.sum(), len(hits))

@@ -124,7 +124,7 @@ def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any
 
 
 def record_kind(kinds: Sequence[type[Result]], row: Mapping[str, Any]) -> type[Result] | None:
-    """Return the last record class in `kinds` that matches the row; None if no class matches."""
+    """Return the last record class in `kinds` that matches the row, or None if no class matches."""
     return next((kind for kind in reversed(kinds) if not kind.KINDS or row.get(kind.BY) in kind.KINDS), None)
 
 

@@ -26,7 +26,7 @@ _RANDOM = re.compile(r"(?P<name>.+) \(random weights (?P<seed>\d{1,9})\)")
 def get_checkpoint(
     name: str, *, head: HeadKind = "none", dtype: str = "float32", revision: str | None = None
 ) -> Checkpoint:
-    """Open a checkpoint. The last two are cached. Raises CheckpointError if the checkpoint cannot be opened.
+    """Open a checkpoint. The last two checkpoints are cached. Raises CheckpointError if a checkpoint cannot be opened.
 
     A name from `random_name` opens random weights whose attention has the same mean entropy as in the trained model.
     """
@@ -37,8 +37,8 @@ def get_checkpoint(
 
 
 def with_head(name: str, heads: Sequence[HeadKind]) -> Checkpoint:
-    """Open a checkpoint with the first output layer in `heads` that the checkpoint has; without an output layer if it
-    has none of them."""
+    """Open a checkpoint with the first output layer listed in `heads` that it has. If it has none of them, open it
+    without an output layer."""
     for head in heads:
         try:
             return get_checkpoint(name, head=head)

@@ -36,7 +36,7 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class PartCurves:
-    """The fine-tuned models of one or more folds, and their predictions while heads are pruned one after another."""
+    """Models that were fine-tuned for one or more folds, with their predictions while heads are pruned one by one."""
 
     models: tuple[cross_fitting.TunedPart, ...]
     curves: tuple[prune.Curves, ...]

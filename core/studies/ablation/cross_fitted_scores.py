@@ -30,7 +30,7 @@ from . import cross_fitting, setup
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedScoresOptions(cross_fitting.CrossFitting):
-    """Options for cross-fitted scores: the folds of the examples, and the initial weights of the fine-tuned models."""
+    """Options for cross-fitted scores: how examples are divided into folds, and which initial weights are used."""
 
     initialisations: Initialisations = ("pretrained", "random", "untrained")
     seeds: Seeds = (0,)

@@ -107,7 +107,8 @@ def fold_units(options: CrossFitting, name: str = "fold", *, part: int = 1, **ab
 
 
 def recipe_of(options: CrossFitting) -> Recipe:
-    """Return the training recipe. Raises InputError for keep="best", which selects the epoch on the held-out fold."""
+    """Return the training recipe. Raises InputError for keep="best", which would use the held-out fold to select the
+    epoch."""
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(
@@ -130,7 +131,7 @@ def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
 
 
 def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
-    """Return the training examples and their folds, which share no sentence and have similar class frequencies."""
+    """Divide the training examples into folds that share no sentence and have similar class frequencies."""
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold  # 1 s of start-up
 
     task = task_of(options.task)

@@ -93,7 +93,7 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Recomputed:
-    """Predictions that were recomputed in float32, with and without ablation, for the ablation targets in `targets`."""
+    """Predictions recomputed in float32, with and without ablating each of the targets in `targets`."""
 
     targets: tuple[int, ...]
     rows: Positions
@@ -139,7 +139,7 @@ class Ablations:
 
 
 class DisableStudy(setup.ExampleStudy[DisableOptions, Ablations]):
-    """Ablate every head, layer or group in turn, and test the change of the metric."""
+    """Ablate every head, layer or group in turn, and test how much the metric changes."""
 
     name, options, partial = "disable", DisableOptions, Ablations
     question = "Which head does the score depend on?"
@@ -209,7 +209,7 @@ STUDY = DisableStudy()
 
 @dataclass(frozen=True)
 class Deviation:
-    """The largest errors in a mean ablation effect and its t statistic that low precision (such as bfloat16) causes."""
+    """The largest errors that low precision (such as bfloat16) causes in a mean ablation effect and its t statistic."""
 
     effect: float
     t: float
@@ -217,7 +217,7 @@ class Deviation:
 
 
 def sampled_variants(variants: int) -> list[int]:
-    """Return the indices, evenly spaced, of the ablation targets that are also computed in float32."""
+    """Choose evenly spaced ablation targets that are also computed in float32, and return their indices."""
     count = min(variants, max(LEAST, -(-variants // EVERY)))
     return sorted({round(k) for k in np.linspace(0, variants - 1, count)})
 
@@ -236,7 +236,7 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Find the ablation targets whose effects may be significant in float32, but are not fully computed in float32."""
+    """Find ablation targets that are not fully computed in float32, although their effects may be significant."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -245,7 +245,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Return the effects of each ablation target, in float32 if all of them are known, otherwise in low precision."""
+    """Return the effects of each ablation target: float32 values if all are known, otherwise low-precision values."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -253,7 +253,7 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
-    """Group near-duplicate heads. As ablation targets, return the groups, each of their heads, and random groups."""
+    """Group near-duplicate heads, and return ablation targets: the groups, each of their heads, and random groups."""
     checkpoint = opened.checkpoint
     key = (checkpoint.name, checkpoint.weights_hash, opened.task.key, data, seed, within)
     if key not in _KNOWN:
@@ -294,8 +294,8 @@ def group_contrasts(
     changed: np.ndarray,
     variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """Compare the effect of ablating a group of heads, for each metric, with two baselines. These are the sum of the
-    effects of ablating its heads one by one, and the mean effect of ablating as many random heads."""
+    """For each metric, compare the effect of ablating a group of heads with two baselines. These are the sum of the
+    effects of ablating its heads one by one, and the mean effect of ablating the same number of random heads."""
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)
@@ -353,7 +353,7 @@ def swept_rows(
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
-    """Return the indices of the ablation targets whose effects may be significant, which are recomputed in float32."""
+    """Return the indices of ablation targets that are recomputed in float32, as their effects may be significant."""
     if not merged.in_float32:
         return ()
     table = _Table(options, task_of(options.task), merged)

@@ -38,7 +38,7 @@ FREE, HELD = "free", "held"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FixedPatternOptions:
-    """Options for fine-tuning with fixed attention patterns: the checkpoint, the tasks, the heads, their patterns."""
+    """Options for fine-tuning with fixed attention patterns: the checkpoint, tasks, heads and patterns."""
 
     checkpoint: Checkpoint = config.ENCODER
     tasks: TunedTasks = ("sst2",)
@@ -60,7 +60,7 @@ class FixedPatternOptions:
 
 
 class FixedPatternStudy(Study[FixedPatternOptions, TunedRuns]):
-    """Fine-tune with heads replaced by fixed attention patterns, compared with unrestricted heads (Raganato et al.)."""
+    """Fine-tune with fixed attention patterns in some heads, and compare with learned attention (Raganato et al.)."""
 
     name, options, partial, arguments = "fixed-pattern", FixedPatternOptions, TunedRuns, TrainingUnit
     question = "How well does a model learn with fixed attention patterns?"

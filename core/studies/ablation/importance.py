@@ -61,8 +61,8 @@ class ImportanceOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Gradients of the loss with respect to the factor xi that multiplies the output of a head, and predictions with
-    each head ablated.
+    """Gradients of the loss with respect to a factor (xi) on the output of each head, and predictions with each head
+    ablated.
 
     Attributes:
         example, token: sums of |dL/dxi| over inputs, and over inputs and positions. *Shape:* (layer, head).

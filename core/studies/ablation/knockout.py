@@ -75,7 +75,7 @@ class KnockoutOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Knocked:
-    """Predictions before and after attention edges of each kind are removed, from single layers and from all layers.
+    """Predictions before and after attention edges of each kind are removed from single layers and from all layers.
 
     Attributes:
         changed: *Shape:* (cut, example).
@@ -239,7 +239,7 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """Compute, for each example, the largest logit minus the second-largest logit.
+    """Compute the difference between the two largest logits of each example.
 
     `logits` [example, label] are computed with edges cut and `plain` without; `plain` determines both labels.
     """
@@ -251,7 +251,7 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare the effect of cutting word links of the first kind with that of each other kind (paired t intervals)."""
+    """Compare the effect of cutting word links of the first kind with that of every other kind (paired t intervals)."""
     names = list(moved)
     found = []
     for name in names[1:]:

@@ -65,7 +65,7 @@ class Effects:
 
 
 class OperatorsStudy(Study[OperatorsOptions, Effects]):
-    """Compare ablation methods by the change in loss for every head, and by the agreement of head rankings."""
+    """Compare ablation methods: how much each changes the loss for every head, and how well head rankings agree."""
 
     name, options, partial, arguments = "operators", OperatorsOptions, Effects, NamedUnit
     question = "Do ablation methods agree on which heads matter?"

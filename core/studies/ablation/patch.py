@@ -76,7 +76,7 @@ class PatchPartial:
 
 
 class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
-    """Patch activations from original into perturbed examples, and measure the recovered logit difference."""
+    """Copy activations from original into perturbed examples, and measure how far the logit difference recovers."""
 
     name, options, partial = "patch", PatchOptions, PatchPartial
     one_by_one = True

@@ -142,7 +142,7 @@ class PerturbStudy(setup.ExampleStudy[PerturbOptions, Perturbations]):
 
 
 def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
-    """Correct the p-values of perturbations for multiple tests by Holm's method."""
+    """Correct the p-values of perturbations for multiple testing with Holm's method."""
     tested = [k for k, kind in enumerate(kinds) if kind.p is not None]
     changed = list(kinds)
     if tested:

@@ -59,7 +59,7 @@ class PruneOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Curve:
-    """A pruning order of heads, with the predictions before pruning and after each step."""
+    """An order in which heads are pruned, with the predictions before pruning and after each step."""
 
     order: str
     heads: tuple[Head, ...]
@@ -77,7 +77,7 @@ class Curves:
 
 
 class PruneStudy(Study[PruneOptions, Curves]):
-    """Prune heads one after another by importance, compared with random orders."""
+    """Prune heads in order of importance, and compare the results with those of random orders."""
 
     name, options, partial, arguments = "prune", PruneOptions, Curves, NamedUnit
     question = "How many heads can be removed before the score falls?"

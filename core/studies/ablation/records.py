@@ -35,7 +35,7 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Define one head score per ablation method and template (name, label, formula). The method replaces {}."""
+    """Define one head score per ablation method from a template (name, label, formula), where {} is the method."""
     return tuple(
         HeadScore(name.format(operator), label.format(operator), formula.format(operator), ("classifier", "labels"),
                   None, None, MICHEL if operator == "zero" else KOVALEVA, about="task")
@@ -105,7 +105,8 @@ class SeedSource(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSpread(Result):
-    """The spread of scores over fine-tuning runs, and the standard error due to the limited number of dev examples."""
+    """How much scores vary between fine-tuning runs, and the standard error due to the limited number of dev
+    examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("spread",)
     task: str
@@ -147,7 +148,7 @@ class HeadOverlap(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class StableHead(Result):
-    """In how many of n fine-tuning runs a head is among the most important heads."""
+    """The number of fine-tuning runs, out of n, in which a head is among the most important heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     name: str
@@ -199,7 +200,7 @@ class ImportantHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RankCorrelation(Result):
-    """A rank correlation over n heads, either of importance with another score or of the effects of two ablations."""
+    """A rank correlation over n heads, between importance and another score or between the effects of two ablations."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
     name: str
@@ -212,7 +213,7 @@ class RankCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PruneStep(Result):
-    """One point of a pruning curve: the metric after `removed` heads are pruned, with its confidence interval."""
+    """One point of a pruning curve: the metric and its confidence interval after `removed` heads are pruned."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("step",)
     FIGURE = Figure("score", "{metric}, heads removed by {order}", "{share:.0%} of heads")
@@ -235,7 +236,7 @@ class PruneStep(Result):
 
 @dataclass(frozen=True)
 class SharedEffect:
-    """An ablation target in two ablation runs, with the change in the main metric in each run."""
+    """The change in the main metric in each of two runs that ablate the same target."""
 
     name: str
     this: float | None
@@ -276,7 +277,7 @@ class Unmodified(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetResult(Result):
-    """A head, sublayer, layer or group of heads. Layer and head indices count from 0 and are None for a group."""
+    """A result for a head, sublayer, layer or group. Layer and head indices count from 0 and are None for a group."""
 
     name: str
     layer: int | None = stated()
@@ -355,7 +356,7 @@ class SplitHalf(Result):
 
     @property
     def gain(self) -> Estimate:
-        """Return the gain of the best ablation target on the held-out half of the examples; NaN if not measured."""
+        """Return the gain of the best ablation target on the held-out half of the examples, or NaN if not measured."""
         return Estimate(or_nan(self.held_out), self.low, self.high)
 
 
@@ -458,7 +459,7 @@ class SequentialTestSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestVerdict(TargetResult):
-    """The verdict of a sequential test on one ablation target, and its mean effect on the loss after clipping."""
+    """The verdict of a sequential test on one ablation target, and the target's mean effect on the clipped loss."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -533,8 +534,8 @@ class EdgeCut(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkContrast(Result):
-    """A comparison between cutting two kinds of word links in all layers. At each distance, the same number of links of
-    both kinds is cut.
+    """A comparison between cutting two kinds of word links in all layers. At each distance, equally many links of both
+    kinds are cut.
 
     Attributes:
         first, other: kinds of links, such as "noun-adjective".

@@ -39,7 +39,7 @@ class SeparatorsOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Slopes:
-    """Loss gradients and attention weights for separator tokens as [layer, example], and predictions of the model.
+    """Loss gradients and attention weights of separator tokens, as [layer, example], with the predictions of the model.
 
     Attributes:
         to_separator, to_other: mean |d loss / d A| over heads and queries, for separators and for all other visible
@@ -64,7 +64,7 @@ class Slopes:
 
 
 class SeparatorsStudy(setup.ExampleStudy[SeparatorsOptions, Slopes]):
-    """Test whether attention to [SEP] is a no-op, using loss gradients and the effect of cutting attention to [SEP]."""
+    """Test whether attention to [SEP] is a no-op, using loss gradients and the effect of removing this attention."""
 
     name, options, partial = "separators", SeparatorsOptions, Slopes
     kinds = (Unmodified, SeparatorLayer)
@@ -123,7 +123,7 @@ def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float |
 
 
 def gradient_facts(merged: Slopes, layer: int) -> Row:
-    """Summarise one layer: loss gradients for separators and other tokens, and the share of attention on separators."""
+    """Summarise one layer: loss gradients for separators and other tokens, and how much attention separators get."""
     is_finite = np.isfinite(merged.to_separator[layer])
     if not is_finite.any():
         return {}

@@ -306,7 +306,7 @@ def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow]
 
 
 def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
-    """Compute how ablation changes the clipped loss, as [target, example]. Losses above `clip` are set to `clip`."""
+    """Compute how ablation changes the loss, as [target, example], after losses above `clip` are set to `clip`."""
     return np.minimum(loss + effects, clip) - np.minimum(loss, clip)
 
 
@@ -330,7 +330,7 @@ class SequentialTestState:
 
     @cached_property
     def costs(self) -> np.ndarray:
-        """Return how many additional forward passes it costs to ablate each target on one example."""
+        """Return how many additional forward passes are needed to ablate each target on one example."""
         layers = self.taken.layers
         return np.array([
             capture.sweeping.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants
@@ -338,13 +338,14 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return the exact ablation effects on the clipped loss, as [target, example in sampling order]; NaN if not
-        measured."""
+        """Return the exact ablation effects on the clipped loss, as [target, example in sampling order]. Effects that
+        were not measured are NaN."""
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property
     def first_order(self) -> np.ndarray:
-        """Return gradient estimates of the ablation effects, as [target, example in sampling order]; NaN if missing."""
+        """Return gradient-based estimates of ablation effects, as [target, example in sampling order]. Missing
+        estimates are NaN."""
         return self._drawn(self.taken.first_order)
 
     def _drawn(self, effects: np.ndarray) -> np.ndarray:

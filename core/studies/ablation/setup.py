@@ -83,7 +83,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Opened:
-    """An opened classifier, the task that it solves, and the task label of each of its outputs."""
+    """A loaded classifier, with the task that it solves and the task label of each of its outputs."""
 
     checkpoint: "Checkpoint"
     task: Task
@@ -103,14 +103,14 @@ class Opened:
 
 
 def strongest_rival(logits: np.ndarray, answer: np.ndarray) -> np.ndarray:
-    """Return the index of the largest logit other than `answer` for each example. Logits are [example, output]."""
+    """Return, for each example, the index of the largest logit except `answer`. Logits are [example, output]."""
     others = logits.copy()
     others[np.arange(len(logits)), answer] = -np.inf
     return others.argmax(1)
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """Open the classifier named in the options in float32. The option `dtype` applies only to recomputed layers."""
+    """Load the classifier named in the options in float32. The option `dtype` applies only to recomputed layers."""
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
@@ -220,14 +220,14 @@ def head_groups_of(text: str) -> list[tuple[Head, ...]]:
 
 
 def has_parts(what: str, heads: str) -> bool:
-    """Return True if the target has sublayers or whole layers, which can only be ablated by zeroing."""
+    """Return True if the target contains sublayers or whole layers, which can only be ablated by zeroing."""
     if what != "groups":
         return what in WHOLE
     return any(isinstance(component, LayerBlock) for group in groups_of(heads) for component in group)
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Set the option `what` to "groups" if heads are named. Raises InputError if `what` names another kind."""
+    """Set the option `what` to "groups" if heads are named. Raises InputError if `what` already names another kind."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given
@@ -245,7 +245,8 @@ def group_name(heads: Sequence[Component]) -> str:
 
 
 def targets_of(what: str, heads: str, layers: int, width: int, attending: Sequence[int] = ()) -> list[AblationTarget]:
-    """List the ablation targets of the kind `what`, such as "heads", in a model with `layers` times `width` heads."""
+    """List the ablation targets of the kind `what`, such as "heads", in a model with `layers` layers of `width`
+    heads."""
     all_sets = [[Head(layer, head) for head in range(width)] for layer in attending or range(layers)]
     if what == "heads":
         return [AblationTarget(str(head), head.layer, head.head, (head,)) for row in all_sets for head in row]

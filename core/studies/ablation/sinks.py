@@ -56,7 +56,7 @@ VERDICTS = {
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SinksOptions(InputOptions):
-    """Options of the study of attention sinks."""
+    """Options for the study of attention sinks."""
 
     margin: Annotated[
         float,
@@ -373,7 +373,7 @@ def sink_of(found: SinkPartial, head: Head) -> int | None:
 
 
 def joint_intervals(effects: np.ndarray) -> np.ndarray:
-    """Compute the mean of each effect, with intervals that contain all true means with 95 % probability (Bonferroni).
+    """Compute the mean of each effect, with Bonferroni intervals that jointly contain all true means in 95 % of cases.
 
     `effects` are not negative and have the shape (target, effect, example). The result has the shape (target, effect,
     3). If only one effect differs from 0, the interval is the range of the effects.

@@ -140,7 +140,7 @@ class TranslationOptions:
 
 @dataclass(frozen=True)
 class TranslationMeasurement:
-    """The result of one measurement on the heads of an encoder-decoder. Fields that are not applicable are empty.
+    """The result of one measurement on the heads of an encoder-decoder. Fields that do not apply are empty.
 
     Attributes:
         names: heads ("Cross L1H2"); for pruning, in the order of removal within each kind.
@@ -215,7 +215,7 @@ class ImportantTranslationHead(TranslationHead):
 
 @dataclass(frozen=True, kw_only=True)
 class PrunedColumn(Result):
-    """A pruning step for heads of one kind, such as cross-attention: the scores after `removed` heads are pruned."""
+    """The scores of an encoder-decoder after `removed` heads of one kind, such as cross-attention, are pruned."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pruned",)
     column: str

@@ -78,7 +78,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """Create a score without a head and a value. If no value could be computed, `note` states the reason."""
+    """Create a score whose head and value are not set. If no value could be computed, `note` states the reason."""
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 
@@ -98,7 +98,7 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Return one score per head. If nothing was measured, return one score with no value and the note `otherwise`."""
+    """Return one score per head. If nothing was measured, return one score that has only the note `otherwise`."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)

@@ -47,7 +47,7 @@ WITHOUT = "none"  # the value for "no pipeline"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class BudgetOptions(AttendingOptions):
-    """Options for measuring how heads divide their attention. For languages without a parser, `pipeline` is "none"."""
+    """Options for measuring how heads divide their attention. Use `pipeline` "none" for languages without a parser."""
 
     pipeline: Pipeline = None
     parts_of_speech: Annotated[

@@ -47,7 +47,7 @@ SPLITS = ("dev", "test")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DependenciesOptions:
-    """Options for the study that evaluates attention heads on gold dependencies."""
+    """Options for testing attention heads on gold dependencies."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     treebank: Annotated[
@@ -165,7 +165,7 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Copy a score, adding its contrast (attention not explained by distance and word classes) and p-value."""
+    """Copy a score, adding its p-value and its contrast (attention not explained by distance and word classes)."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head

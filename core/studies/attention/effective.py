@@ -116,7 +116,7 @@ STUDY = EffectiveStudy()
 
 
 def by_length(lengths: Sequence[LengthCorrelation], over: str = "") -> str:
-    """Return a sentence that compares raw and effective attention on short and long inputs; "" if there are no data."""
+    """Return a sentence that compares raw and effective attention on short and long inputs, or "" without data."""
     equal = max((length.length_to for length in lengths if length.mean > EQUAL), default=0)
     longer = [length for length in lengths if length.length_from > equal]
     if not longer:

@@ -73,7 +73,7 @@ class FeaturesOptions(AttendingOptions):
 
 
 class FeaturesStudy(Attending[FeaturesOptions, FeatureSums]):
-    """Measure attention to token types (nouns, negation, [CLS] ...) compared with random tokens (Fig. 6)."""
+    """Measure attention to token types (nouns, [CLS] ...) compared with random tokens (Kovaleva et al., Fig. 6)."""
 
     name, options, partial = "features", FeaturesOptions, Pieces[FeatureSums]
     question = "Which heads attend to which token types?"

@@ -91,7 +91,7 @@ def sources(options: AttendingOptions, task: str) -> list[SourceText]:
 
 
 def chunks(options: AttendingOptions, rows: int | None = None) -> list[tuple[ChunkUnit, int]]:
-    """Divide the inputs of every checkpoint and task into chunks of up to `rows` examples (default: ROWS_A_UNIT).
+    """Divide the inputs of every checkpoint and task into chunks of at most `rows` examples (by default ROWS_A_UNIT).
     Return each chunk with its estimated number of tokens. Raises InputError for invalid options."""
     all_chunks = []
     for checkpoint in dict.fromkeys(name for name in (options.checkpoint, options.compare) if name):

@@ -80,7 +80,7 @@ class Prepared:
 
 @runtime_checkable
 class Measurement(Protocol):
-    """Accumulates measurements of one kind on one checkpoint. `tags` is True if they need part-of-speech tags."""
+    """Accumulates measurements of one kind on one checkpoint. `tags` is True if these need part-of-speech tags."""
 
     tags: bool
 
@@ -152,7 +152,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def pipeline_for(measure: Measurement, name: str | None) -> Any:
-    """Return the cached language pipeline for a measurement; None if the measurement needs no part-of-speech tags."""
+    """Return the cached language pipeline for a measurement, or None if it needs no part-of-speech tags."""
     return worker_cache.pipeline(name) if measure.tags else None
 
 

@@ -54,8 +54,8 @@ class FeatureSums(Sums):
 
 @dataclass(frozen=True)
 class RelationSums(Sums):
-    """Sums of attention along relations between words. `distances` has the number of links at each distance, for each
-    relation."""
+    """Sums of attention along relations between words. `distances` contains, for each relation, the number of links at
+    each distance."""
 
     relations: tuple[str, ...]
     distances: Summed[tuple[dict[int, int], ...]]
@@ -96,7 +96,7 @@ class EffectiveSums(Sums):
 
 @dataclass(frozen=True)
 class RoleSums(Sums):
-    """Sums of the scores for all head roles. `copying` has the OV copying score of each head, if available."""
+    """Sums of the scores for all head roles. `copying` contains the OV copying score of each head, if available."""
 
     copying: OfFirst[np.ndarray]
 
@@ -111,7 +111,7 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Sums over inputs of three quantities: distances between heads, attention maps, and comparisons of heads on
+    """Sums of three quantities over inputs: distances between heads, attention maps, and comparisons of heads on
     different inputs.
 
     Attributes:

@@ -73,7 +73,8 @@ class Score(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RelationScore(Score):
-    """The score of a head for a syntactic relation. `accuracy`: how often its largest weight is on the related word."""
+    """The score of a head for a syntactic relation. `accuracy` states how often its top weight is on the related
+    word."""
 
     accuracy: float | None = None
     accuracy_low: float | None = None
@@ -86,7 +87,7 @@ class RelationScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyScore(Score):
-    """The test accuracy of the best head on dev for a dependency relation and direction."""
+    """The accuracy on test, for a dependency relation and direction, of the head that is most accurate on dev."""
 
     distance: int | None = None
     dev: float | None = None
@@ -125,7 +126,8 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """One statistic of a head. For the statistic "place", it has the coordinates in the similarity plot."""
+    """One statistic of a head. For the statistic "place", the record has the head's coordinates in the similarity
+    plot."""
 
     queries: int | None = None
     x: float | None = None
@@ -373,8 +375,8 @@ def above_null(
 
 
 def outstanding(rows: Sequence[Row], by: str) -> list[list[Row] | str]:
-    """Return a table with the three largest rows for each checkpoint, task, statistic and feature, by the column `by`.
-    Notes that state why values are missing come last."""
+    """Return a table with the three rows that have the largest values in column `by`, for each checkpoint, task,
+    statistic and feature. Notes that state why values are missing come last."""
     groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
     for row in rows:
         score = Score.of(row)

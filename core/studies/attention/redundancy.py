@@ -54,7 +54,7 @@ class RedundancyOptions(AttendingOptions):
 
 
 class RedundancyStudy(Attending[RedundancyOptions, PatternSums]):
-    """Find redundant heads: nearest heads, groups by mean pattern, and stability over tasks and fine-tuning."""
+    """Find each head's nearest head, groups of similar heads, and how stable both are over tasks and fine-tuning."""
 
     name, options, partial = "redundancy", RedundancyOptions, Pieces[PatternSums]
     question = "Which heads have similar attention patterns?"

@@ -52,7 +52,7 @@ class RelationsOptions(AttendingOptions):
 
 
 class RelationsStudy(Attending[RelationsOptions, RelationSums]):
-    """Measure attention along links between words, compared with words at the same distance (Kovaleva et al., 4.5)."""
+    """Measure attention along word links, compared with words at the same distance (Kovaleva et al., section 4.5)."""
 
     name, options, partial = "relations", RelationsOptions, Pieces[RelationSums]
     question = "Which heads attend along syntactic relations?"
@@ -142,7 +142,7 @@ STUDY = RelationsStudy()
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":
-    """Count links at each distance in one direction. For causal models, count only links to earlier words."""
+    """Count links at each distance in one direction. For causal models, only links to earlier words are counted."""
     if not causal:
         return Counter(distances)
     return Counter({d: n for d, n in distances.items() if (d < 0) == (direction == "forward")})

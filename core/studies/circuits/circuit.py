@@ -342,13 +342,13 @@ class CircuitState:
 
     @cached_property
     def attribution(self) -> np.ndarray:
-        """Return the gradient-based estimates (attributions) of edge effects, as [edge, pair]."""
+        """Return the gradient-based estimates (attributions) of the effects of edges, as [edge, pair]."""
         assert self.taken.attribution is not None  # noqa: S101
         return self.taken.attribution[:, self.attributed]
 
     @property
     def effects(self) -> np.ndarray:
-        """Return the exact effects of edges on all pairs of inputs, as [edge, pair]; NaN if not measured."""
+        """Return the exact effects of edges on all pairs of inputs, as [edge, pair]. Unmeasured effects are NaN."""
         assert self.taken.exact is not None  # noqa: S101
         return self.taken.exact
 
@@ -378,7 +378,7 @@ class CircuitState:
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean absolute change in the logit difference from input A to B, in which margins are expressed."""
+        """Return the mean absolute change in the logit difference from input A to B, which is the unit of margins."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
@@ -396,7 +396,7 @@ class CircuitState:
 
     @cached_property
     def mattering(self) -> np.ndarray:
-        """Return the indices of the edges whose effect exceeds the margin according to the sequential test."""
+        """Return the indices of the edges whose effect exceeds the margin, according to the sequential test."""
         return self.raced[[verdict == "matters" for verdict in self.standings.verdicts]]
 
     def next(self) -> ExampleUnit:
@@ -796,7 +796,7 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
 def run_inputs(
     options: "CircuitOptions", opened: setup.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
-    """Divide pairs into batches (indices, aligned pairs). Inputs A in a batch have equal length and answer position."""
+    """Divide pairs into batches (indices, aligned pairs) in which inputs A have the same length and answer position."""
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
     for k in numbers:

@@ -62,7 +62,7 @@ class EdgePartial:
 
 
 class EdgeEffectsStudy(Study[EdgeEffectsOptions, EdgePartial]):
-    """Patch the connection from one head to another, and measure the change of the logit difference."""
+    """Patch the connection from one head to another, and measure how the logit difference changes."""
 
     name, options, partial = "edge-effects", EdgeEffectsOptions, EdgePartial
     typed_after = None

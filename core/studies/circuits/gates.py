@@ -222,7 +222,8 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit gates to bootstrap samples from random starting values, once rewarding and once penalising open gates."""
+    """Fit gates to bootstrap samples from random starting values, once with a reward and once with a penalty for open
+    gates."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)

@@ -205,7 +205,7 @@ def check_operator(operator: str, options: setup.ReferenceOptions) -> None:
 def measured(
     options: PairsOptions, opened: setup.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Measure how much the logit difference falls and the loss rises if each head and pair of heads is ablated."""
+    """Measure how much the logit difference falls and the loss rises when each head or pair of heads is ablated."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]

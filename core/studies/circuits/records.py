@@ -50,7 +50,7 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """The effect of ablating all irrelevant (or all interfering) heads, compared with as many random heads."""
+    """The effect of ablating all irrelevant (or all interfering) heads, compared with equally many random heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str
@@ -69,7 +69,7 @@ class TogetherCheck(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint(Result):
-    """One penalty on open gates: the number of gates that stay open, and the increase in loss due to closed gates."""
+    """How many gates stay open under one penalty on open gates, and how much the closed gates increase the loss."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("price",)
     price: float
@@ -119,7 +119,7 @@ class HeadPair(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSample(Result):
-    """The number of random head pairs with a significant interaction, with a confidence interval of their fraction."""
+    """The number of random head pairs with a significant interaction, and a confidence interval for their fraction."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sampled pairs",)
     interacting: int
@@ -151,7 +151,7 @@ class ShapleyHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleySum(Result):
-    """The mean logit difference with all heads and with none. The Shapley values add up to the gap between both."""
+    """The mean logit difference with all heads and with no heads. Shapley values add up to the gap between the two."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sum",)
     with_all: float
@@ -176,7 +176,7 @@ class OrderStep(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderContrast(Result):
-    """The mean logit difference with pruning by Shapley value, minus that with pruning by gradient."""
+    """The mean logit difference when heads are pruned by Shapley value, minus that when they are pruned by gradient."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order contrast",)
     FIGURE = Figure("value", "kept beyond the order by gradient")

@@ -63,7 +63,7 @@ class ShapleyOptions(setup.ReferenceOptions):
 
 @dataclass(frozen=True)
 class ShapleyPartial:
-    """Contributions of heads to the logit difference. Heads are ordered by layer.
+    """How much each head contributes to the logit difference. Heads are ordered by layer.
 
     Attributes:
         whole, none: the logit difference with all heads and without heads. *Shape:* (example,).
@@ -86,7 +86,7 @@ class ShapleyPartial:
 
 
 class ShapleyStudy(Study[ShapleyOptions, ShapleyPartial]):
-    """Compute the Shapley value of each head, and compare pruning orders."""
+    """Compute the Shapley value of each head, and compare several orders in which heads are pruned."""
 
     name, options, partial, arguments = "shapley", ShapleyOptions, ShapleyPartial, ExampleUnit
     question = "How much does each head contribute to the prediction?"

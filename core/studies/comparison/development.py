@@ -467,8 +467,8 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """Return, for each head, the index of the first snapshot from which its score remains above `bound`; NEVER if there
-    is none."""
+    """Return, for each head, the index of the first snapshot from which its score stays above `bound`, or NEVER if it
+    does not."""
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
     return np.where(stays[-1], stays.argmax(0), NEVER)

@@ -68,7 +68,7 @@ class CommonInputs:
 def common_inputs(
     first: Checkpoint, other: Checkpoint, sources: Sequence[SourceText], *, queries: int | None, seed: int
 ) -> CommonInputs:
-    """Select the inputs for which two checkpoints have enough tokens or words in common to compare attention maps.
+    """Select the inputs for which two checkpoints share enough tokens or words to compare their attention maps.
 
     `queries` is the number of tokens or words per input that are compared as queries (None: all). Raises InputError if
     a vocabulary lacks most of the texts, or no input has words in common.
@@ -131,7 +131,7 @@ def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> Simi
 def beside_random(
     first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute head similarities between two checkpoints, and the largest similarity of each head to a random head.
+    """Compute head similarities between two checkpoints, and each head's largest similarity to any random head.
 
     Each random head is scaled to the mean row entropy of the head at the same position, because random weights attend
     nearly uniformly. `seeds` has one seed per draw. *Shape:* (head, other head), (draw, head).

@@ -50,7 +50,7 @@ class Counterpart(Result):
 
     @property
     def match(self) -> str:
-        """Return the name of the matched head in the other checkpoint; "" if there is none."""
+        """Return the name of the matched head in the other checkpoint, or "" if there is none."""
         return "" if self.match_layer is None else str(Head(self.match_layer, self.match_head or 0))
 
 
@@ -84,7 +84,7 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """In how many other checkpoints a head has a counterpart, and in how many the counterpart has the same layer and
+    """The number of other checkpoints in which a head has a counterpart, and in which this has the same layer and
     position."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
@@ -103,7 +103,7 @@ class Recurrence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrenceSummary(Result):
-    """The fraction of heads with a counterpart in another checkpoint, as a mean over checkpoints with a t interval."""
+    """The fraction of heads with a counterpart in another checkpoint: the mean over checkpoints with a t interval."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurring",)
     checkpoint: str
@@ -144,7 +144,7 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """When a head acquired a role: the first training snapshot from which the head has the role until the end.
+    """The first training snapshot from which a head has a role until the end of training.
 
     Attributes:
         score, bound: the head has the role while the score is above the bound.
@@ -167,7 +167,7 @@ class Beginning(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleBeginnings(Result):
-    """The times in training at which heads acquired one role.
+    """The times in training at which heads acquired a given role.
 
     Attributes:
         median, low, high: the first snapshot at which half of the heads have the role, with a bootstrap interval over

@@ -35,7 +35,7 @@ class CellTerm:
 
 @dataclass(frozen=True)
 class Cell:
-    """The attention score of a query and a key, decomposed into terms that sum to the score minus its row mean."""
+    """The attention score of a query and a key, as terms that add up to the score minus the mean of its row."""
 
     score: float
     weight: float

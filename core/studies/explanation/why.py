@@ -111,7 +111,8 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """The rank correlation between predicted and measured changes in a head's maps, over all removed contributions.
+    """The agreement of predicted and measured changes in a head's maps, as a rank correlation over removed
+    contributions.
 
     Attributes:
         layer, head: None in the row with the median over heads.
@@ -189,7 +190,7 @@ class PartName(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerShares:
-    """Sums from which the shares of contributions in the attention scores of one layer are computed."""
+    """Sums for one layer, from which the share of each contribution in its attention scores is computed."""
 
     layer: int
     weighting: str
@@ -200,8 +201,8 @@ class LayerShares:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums over the inputs of one task, from which the share of each contribution in attention scores and the effect of
-    its removal are computed."""
+    """Sums over the inputs of one task. The share of each contribution in attention scores and the effect of its
+    removal are computed from them."""
 
     checkpoint: str
     task: str
@@ -211,7 +212,7 @@ class ScoreSums:
 
 @dataclass(frozen=True)
 class WhyPartial:
-    """Sums for the shares of contributions and for the effects of removing contributions, by checkpoint and task."""
+    """Sums for computing the shares of contributions and the effects of their removal, by checkpoint and task."""
 
     pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
@@ -336,7 +337,7 @@ STUDY = WhyStudy()
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
-    """Yield, by layer and head, the contributions that explain at least the share `least` of the variance of scores."""
+    """Yield, by layer and head, the contributions that explain at least a fraction `least` of the score variance."""
     nulls = {
         (part.layer, part.weighting, name): float(np.nanmean(ratio))
         for part in sums.layers

@@ -59,7 +59,7 @@ LARGEST_FILE = 1 << 20  # bytes
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class WritesOptions(InputOptions):
-    """Options of the study of what heads write: the checkpoint, the examples, and the pairs of words."""
+    """Options for the study of what heads write: the checkpoint, the examples, and the pairs of words."""
 
     limit: Limit = 60
     pairs_file: Annotated[
@@ -111,7 +111,7 @@ class WritesPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class WritesScore(Score):
-    """A head score for promoting the attended token ("copying"), or words that have the relation `feature` to it."""
+    """A head's score for promoting the attended token ("copying") or words with the relation `feature` to it."""
 
     reads: str | None = None
 

@@ -254,7 +254,7 @@ class Scores:
 
 
 class FrameHeadsStudy(Study[FrameHeadsOptions, Scores]):
-    """Test which heads attend along frame-semantic links, against four null models (section 4.2, Fig. 3)."""
+    """Test which heads attend along frame links more than four null models predict (Kovaleva et al., Fig. 3)."""
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, ExampleUnit
     question = "Which heads attend to frame elements?"
@@ -445,7 +445,7 @@ def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
 
 
 def verdict_of(partial: Scores, heads: Any = slice(None)) -> "scoring.link_tests.LinkTest":
-    """Test the attention of heads along frame links against the four null models, for all heads or for a selection."""
+    """Test whether all or selected heads attend along frame links more than the four null models predict."""
     draws = partial.draws
     distance, exchange, query, share = (
         np.sum([unpacked(getattr(part, name), part.draws)[:, heads] for part in draws], axis=0)

@@ -24,7 +24,7 @@ APART = 3  # words that may stand between the parts of a unit of several words (
 
 
 class Target(NamedTuple):
-    """A word that may evoke a frame, with its lexical unit, the frame, and the positions of other words of the unit."""
+    """A word that may evoke a frame, with the frame, its lexical unit, and the positions of the unit's other words."""
 
     word: int
     unit: str
@@ -105,7 +105,7 @@ def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
 
 @dataclass(frozen=True)
 class DistanceNull:
-    """Attention maps of ordinary sentences, from which the attention to be expected at each distance is estimated."""
+    """Attention maps of ordinary sentences, from which the expected attention at each distance is estimated."""
 
     sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
 
@@ -174,7 +174,8 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the values that rank heads. For "difference", the baseline `others`, if any, is subtracted."""
+        """Return the values by which heads are ranked. For "difference", the baseline `others` (if any) is
+        subtracted."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 

@@ -58,7 +58,7 @@ class FrameSummary(Result):
 
     @property
     def nulls(self) -> str:
-        """Return which null models a frame head must exceed: "all" four or, in older results, "both" of two."""
+        """Return "all" if heads must beat all four null models, or "both" for older results with two null models."""
         return "both" if self.beat_places is None else "all"
 
 

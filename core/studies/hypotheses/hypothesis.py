@@ -132,7 +132,7 @@ class HypothesisOptions:
 
 
 class HypothesisStudy(JointJob[HypothesisOptions]):
-    """Test a registered batch of hypotheses about heads by seven criteria."""
+    """Test a batch of registered hypotheses about heads against seven criteria."""
 
     name, options = "hypothesis", HypothesisOptions
     kinds = (Criterion, CriteriaMet)
@@ -244,7 +244,7 @@ def mark_of(row: TaskRow) -> str:
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """Return hashes of the letters and of the token IDs of an input. Inputs with one equal hash are duplicates."""
+    """Return hashes of the letters and of the token IDs of an input. Inputs that share a hash are duplicates."""
     return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
 
 
@@ -254,7 +254,8 @@ def letters_mark(row: TaskRow) -> str:
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Return True for short ASCII text without long words. There, different letters always have different tokens."""
+    """Return True for a short ASCII text without long words, in which different letters always have different
+    tokens."""
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 
@@ -309,7 +310,7 @@ def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """A run of a study on a selection of examples that is needed to test hypotheses.
+    """A study run on selected examples that is needed to test hypotheses.
 
     `study` includes the variant, as in `Hypothesis.measured_by`. `rows` is "thought of on" (the examples from which
     hypotheses were formed), "judged on" (those that test them), or one of RANDOM (test with random weights).
@@ -564,7 +565,7 @@ def _merged(run: StudyRun, parts: Sequence[UnitPart]) -> Any:
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
     """Return two records per head. The first states how many criteria the best hypothesis about the head meets. The
-    second states whether one hypothesis meets both "held out" and "causal"."""
+    second states whether one hypothesis meets both criteria "held out" and "causal"."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

@@ -176,7 +176,7 @@ PREDICATES: Mapping[str, Predicate] = MappingProxyType({predicate.key: predicate
 
 
 def predicate_of(key: str) -> Predicate:
-    """Return the kind of hypothesis with the given key. Raises InputError that lists all keys if the key is unknown."""
+    """Return the kind of hypothesis with the given key. If the key is unknown, raises InputError with all keys."""
     check_choice("A predicate", key, PREDICATES)
     return PREDICATES[key]
 
@@ -234,7 +234,7 @@ class Hypothesis:
         return Head(self.layer, self.head)
 
     def parameter(self, name: str) -> str:
-        """Return the value of a parameter of the hypothesis; "" if the hypothesis has no such parameter."""
+        """Return the value of a parameter of the hypothesis, or "" if the hypothesis has no such parameter."""
         return dict(self.parameters).get(name, "")
 
     @property

@@ -266,7 +266,7 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Accumulate one number per example, such as the change in loss, in the form of a score for a single head."""
+    """Accumulate one number per example, such as the change in loss, as if it were the score of a single head."""
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means
@@ -409,7 +409,7 @@ NORMAL = 1.959964  # of a 95 % interval
 
 
 def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the fraction of a head's maps in a pattern class, without and with correction for misclassification."""
+    """Measure the fraction of a head's maps in a pattern class, both raw and corrected for misclassification."""
     (piece,) = partial.pieces
     head.within(*piece.classes.shape[1:])
     numbers, names = piece.classes[:, head.layer, head.head], list(piece.names)

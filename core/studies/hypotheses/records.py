@@ -47,7 +47,7 @@ class Criterion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CriteriaMet(Result):
-    """How many criteria the best hypothesis about a head meets, stored as a head score."""
+    """The number of criteria that the best hypothesis about a head meets, stored as a head score."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("criteria met",)
     FIGURE = Figure("value", "{statistic}")

@@ -173,7 +173,7 @@ def plan(
 
 
 def map_id(weights_hash: str, source: MapInput, head: Head) -> str:
-    """Return the ID of an attention map. The ID is always the same for the same map of the same weights."""
+    """Return the ID of an attention map. The same map of the same weights always has the same ID."""
     text = "\n".join([weights_hash, source.task, source.split, source.row_id, str(head)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

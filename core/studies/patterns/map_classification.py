@@ -22,7 +22,7 @@ def large_enough(checkpoint: Checkpoint, inputs: Sequence[Any]) -> tuple[list[An
 
 
 def all_too_small(inputs: int, task: str = "") -> InputError:
-    """Return the error to raise if all inputs are too short to show a pattern."""
+    """Return the error that is raised if all inputs are too short to show a pattern."""
     return InputError(
         f"An input must have more than {TOO_SMALL} tokens for its attention maps to be classified; all {inputs} "
         f"inputs{task and f' of {task}'} are shorter. Choose longer inputs."

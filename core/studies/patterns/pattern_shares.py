@@ -83,7 +83,7 @@ class Counts:
 
 
 class PatternSharesStudy(Study[PatternSharesOptions, Counts]):
-    """Measure how frequent each attention pattern is, also corrected for errors of the classifier (Fig. 2)."""
+    """Measure how frequent each attention pattern is, also corrected for classifier errors (Kovaleva et al. Fig. 2)."""
 
     name, options, partial, arguments = "pattern-shares", PatternSharesOptions, Counts, ChunkUnit
     question = "Which attention patterns are most frequent?"

@@ -180,7 +180,7 @@ class ClassScore(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class Confusion(PartResult):
-    """How many held-out maps of class `truth` were predicted as class `predicted`."""
+    """The number of held-out maps of class `truth` that were predicted as class `predicted`."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("confusion",)
     truth: str
@@ -190,7 +190,7 @@ class Confusion(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(PartResult):
-    """One confidence bin of a calibration curve: the mean confidence and the accuracy for the n maps in the bin."""
+    """One confidence bin of a calibration curve: the mean confidence and the accuracy for the n maps in this bin."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("calibration",)
     confidence: float

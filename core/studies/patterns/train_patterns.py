@@ -393,7 +393,7 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
 
 
 def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
-    """Score predictions on one kind of held-out data, and those of a baseline that knows only the layer and head."""
+    """Score a classifier on one kind of held-out data, together with a baseline that knows only the layer and head."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
@@ -486,7 +486,7 @@ def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
 
 
 def main_score(rows: Iterable[Row]) -> HeldOutScore:
-    """Return the main score of a classifier: on held-out checkpoints, otherwise on heads, otherwise on inputs."""
+    """Return the main score of a classifier: on held-out checkpoints if available, otherwise on heads or inputs."""
     scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
     for name in ON.values():
         if name in scored:

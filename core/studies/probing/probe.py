@@ -165,7 +165,7 @@ class ProbeOptions:
 
 @dataclass(frozen=True)
 class Answered:
-    """How many words a probe classifies correctly, by layer and sentence. Layer 0 is the output of the embeddings.
+    """The number of words that a probe classifies correctly, by layer and sentence. Layer 0 is the embedding output.
 
     Attributes:
         right, control: correct words, for the property and the control task. *Shape:* (layer, sentence), int.

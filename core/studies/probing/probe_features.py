@@ -42,7 +42,7 @@ class Readable:
 
 
 def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
-    """Open a checkpoint, or a model with the architecture of the checkpoint and random weights."""
+    """Load a checkpoint, or create a model with the same architecture and random weights."""
     checkpoint = worker_cache.get_checkpoint(name)
     return random_copy(checkpoint, seed=seed) if random else checkpoint
 
@@ -149,7 +149,7 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Compute the attention between words, as [layer × head, word, word], or read it from disk."""
+    """Compute the attention between words as [layer × head, word, word], or read it from disk."""
     heads = len(checkpoint.all_heads)
     shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 

@@ -42,7 +42,7 @@ class Subnetwork(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class SubnetworkComponent(Result):
-    """How often a head or sublayer survives pruning (fraction of n seeds), and its mean rank in the pruning order."""
+    """The fraction of n seeds in which a head or sublayer survives pruning, and its mean rank in the pruning order."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("value", "share of seeds that it survives")
@@ -64,7 +64,7 @@ class SurvivorClass(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbedLayer(Valued):
-    """The accuracy of a probe on one layer over n words, compared with a control task and with random weights."""
+    """The accuracy of a probe on one layer for n words, compared with a control task and with random weights."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe",)
     FIGURE = Figure("value", "{probe} probe of {property}")

@@ -29,7 +29,7 @@ ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RepresentationOptions(InputOptions):
-    """Options of the comparison of token vectors by layer."""
+    """Options for measuring the similarity of token vectors in each layer."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Alike:
 
 
 class RepresentationStudy(Study[RepresentationOptions, Alike]):
-    """Measure the similarity of token vectors by layer, and the entropy of attention."""
+    """Measure, for each layer, the similarity of token vectors and the entropy of attention."""
 
     name, options, partial = "representation", RepresentationOptions, Alike
     question = "How similar are the token vectors of each layer?"

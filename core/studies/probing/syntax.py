@@ -71,7 +71,7 @@ class SyntaxOptions:
 
 @dataclass(frozen=True)
 class SingleHeads:
-    """How well the spanning tree from each single head agrees with the gold tree of each sentence.
+    """The agreement between the spanning tree from each head and the gold tree, for each sentence.
 
     Attributes:
         dev_joined, joined: number of words that are joined with their gold governor, on dev and test.
@@ -106,7 +106,7 @@ class TreeExample:
 
 @dataclass(frozen=True)
 class Parsed:
-    """How well the trees from a probe or baseline agree with the gold trees of each sentence.
+    """The agreement between the trees from a probe or baseline and the gold trees, for each sentence.
 
     Attributes:
         kind: "probe" or "baseline".
@@ -127,7 +127,7 @@ class Parsed:
 
 @dataclass(frozen=True)
 class Syntax:
-    """All measurements of syntax in attention, with the sizes of the train, dev and test splits in sentences."""
+    """All measurements of syntax in attention, with the number of sentences in the train, dev and test splits."""
 
     parsed: tuple[Parsed, ...]
     heads: tuple[SingleHeads, ...]
@@ -256,7 +256,7 @@ def parsed_of(
 
 
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
-    """Evaluate baseline trees: words attach to a neighbour, or to the word at a fixed distance chosen on train."""
+    """Evaluate baseline trees, in which words attach to a neighbour or at a fixed distance chosen on train."""
     known = [
         (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
         for sentence in train.sentences

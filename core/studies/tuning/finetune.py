@@ -353,7 +353,7 @@ def runs_folder(out: str | None) -> Path:
 
 
 def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
-    """Return a readable name for a run, which ends in a hash of `decides` (the settings that affect the result)."""
+    """Return a readable run name that ends in a hash of `decides`, which are the settings that affect the result."""
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
     return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 
@@ -421,7 +421,7 @@ def scores_of(figures: Mapping[str, float | None]) -> dict[str, Any]:
 
 
 def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
-    """Return the best accuracy of a constant prediction on a task; None if unknown."""
+    """Return the best accuracy of a constant prediction on a task, or None if unknown."""
     known = [score.accuracy for score in scores if (score.kind, score.task) == ("baseline", task) and score.accuracy]
     if not known:
         return None
@@ -429,7 +429,7 @@ def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
 
 
 def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
-    """State that a score is not significantly above that of a constant prediction. Return "" if it is."""
+    """State that a score is not significantly above that of a constant prediction, or return "" if it is."""
     rows = next((run.dev_rows for run in scores if (run.kind, run.task) == ("run", score.task)), None)
     if not rows:
         return ""

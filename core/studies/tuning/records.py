@@ -160,6 +160,6 @@ def finetuned_task(rows: Sequence[Row]) -> FinetunedTask:
 
 
 def constant_score(rows: Sequence[Row], task: str, metric: str) -> float | None:
-    """Return the score of the constant prediction for a task and metric; None if there is none."""
+    """Return the score of the constant prediction for a task and metric, or None if there is none."""
     constant = next(iter(picked(TunedScore.among(rows), kind="baseline", task=task)), None)
     return None if constant is None else constant.of_metric(metric)
