@@ -71,7 +71,7 @@ class AnalysisPlan:
         return [planned for planned in self.studies if planned.study in names]
 
     def seconds(self, names: Collection[str]) -> float:
-        """Estimate the seconds that the named studies take on all cores. Studies of unknown duration count as 0."""
+        """Estimate how many seconds the named studies take on all cores. Studies of unknown duration count as 0."""
         return sum(planned.seconds or 0.0 for planned in self.of(names)) / self.cores
 
     def job(self, names: Collection[str]) -> MeasureHeadsOptions:

@@ -105,7 +105,7 @@ def _treebank(root: Path | None) -> str | None:
 
 
 def rows_in_both(task: str, folder: str | None) -> int:
-    """Count the dev examples of a task with texts that also occur in the train split."""
+    """Count the dev examples of a task whose texts also occur in the train split."""
     train, dev = ([(row.text, row.pair) for row in read_rows(task, split, folder=folder)] for split in ("train", "dev"))
     return sum(texts in train_texts for train_texts in [set(train)] for texts in dev)
 

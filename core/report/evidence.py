@@ -62,7 +62,7 @@ class StepResult:
     @property
     def question(self) -> Row:
         """Return the options of this step without the fine-tuned checkpoints. Steps that differ only in the fine-tuning
-        seed thus have equal options."""
+        seed then have equal options."""
         return {name: value for name, value in self.step.asked.items() if name not in ("after", "compare")}
 
     def by_tuned(self) -> dict[str, list[Row]]:

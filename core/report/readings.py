@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Counted(Result):
-    """The sample size n of a result row of any study."""
+    """A result row of any study, read only for its sample size n."""
 
     n: int
 
@@ -36,7 +36,7 @@ def over_heads(scores: Iterable[Score]) -> Estimate | None:
 
 
 def by_layer(scores: Sequence[Score]) -> list[Estimate | None]:
-    """Average the scores of heads for each layer, from first to last. The result is empty if no score has a layer."""
+    """Average the scores of heads in each layer, from first to last. The result is empty if no score has a layer."""
     layers = [score.layer for score in scores if score.layer is not None]
     return [over_heads(picked(scores, layer=layer)) for layer in range(max(layers, default=-1) + 1)]
 
@@ -71,7 +71,7 @@ def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
 
 
 def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
-    """Return how the share of each attention pattern changes between checkpoints; [] if there is only one
+    """Return how the share of each attention pattern changes between checkpoints, or [] if there is only one
     checkpoint."""
     return [moved for moved in MovedShare.among(rows) if moved.share is not None]
 

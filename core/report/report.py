@@ -41,7 +41,7 @@ SETTINGS: dict[Part, Mapping[str, int | str]] = {
 def stored_beside(
     results: Sequence[StepResult], stored: Iterable[Row], rows_of: Callable[[str], Sequence[Row]]
 ) -> list[StepResult]:
-    """Find stored fine-tuning runs whose settings differ from those of a report in only one, such as pooling.
+    """Find stored fine-tuning runs whose settings differ from those of a report in a single setting, such as pooling.
 
     The runs use the same weights and examples. `stored` holds runs of `finetune`, newest first. Settings and tasks in
     `results` are left out.
@@ -144,8 +144,8 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
 
 
 def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Records:
-    """Compute the content of a report: its steps, measured values, claims and values of single heads. If `parts` are
-    named, only these parts are included."""
+    """Compute the content of a report: its steps, measured values, claims and values of single heads. If `parts` is
+    given, only these parts are included."""
     shown = {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
     chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & shown]
     ids = {exhibit.id for exhibit in chosen}

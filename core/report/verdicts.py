@@ -27,7 +27,7 @@ AGREES, DIFFERS, CANNOT = Verdict.AGREES, Verdict.DIFFERS, Verdict.CANNOT
 
 @dataclass(frozen=True)
 class Measured:
-    """A number measured for a figure or table of the report."""
+    """A number that was measured for a figure or table of the report."""
 
     exhibit: ExhibitId
     task: str | None

@@ -90,7 +90,7 @@ def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SINKS)
 def no_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether removing a head's sink hardly changes the model output, for most heads with a sink at separators.
+    """Test whether, for most heads with a sink at separators, removing the sink hardly changes the model output.
 
     Only heads whose own removal changes the output are counted. Intervals hold jointly for all effects.
     """

@@ -57,7 +57,7 @@ def scored(score: TunedScore, metric: str, n: int) -> Estimate:
 
 
 def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
-    """Return the score of the best constant prediction on dev; 0 if the metric is undefined for constants."""
+    """Return the score of the best constant prediction on dev, or 0 if the metric is undefined for constants."""
     if tuning.constant is None:
         return None
     score = tuning.constant.of_metric(tuning.metric) or 0.0
