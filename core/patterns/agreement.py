@@ -67,7 +67,7 @@ def alpha_of_people(labels: pd.DataFrame) -> Alpha:
 
 
 def alpha_of_counts(counts: np.ndarray) -> float:
-    """Return Krippendorff's nominal alpha from a table [map, class] of label counts; NaN if alpha is undefined.
+    """Return Krippendorff's nominal alpha from a table [map, class] of label counts, or NaN if alpha is undefined.
 
     Maps with fewer than two labels do not count.
     """
@@ -184,7 +184,7 @@ def inputs_of(labels: pd.DataFrame) -> pd.Series:
 
 
 def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
-    """Return one label per attention map: the newest adjudication, otherwise the majority of first-pass labels.
+    """Return one label per attention map: the newest adjudicated label, otherwise the majority of first-pass labels.
 
     Tied maps are omitted, or have the first tied class by name if `with_ties`. The chosen label is one given in random
     order without a suggestion, if there is one.
@@ -209,7 +209,7 @@ def tied(labels: pd.DataFrame) -> list[str]:
 
 
 def by_way(labels: pd.DataFrame) -> pd.DataFrame:
-    """Compare labelling groups of similar maps with labelling single maps, by speed and by agreement.
+    """Compare two ways of labelling, groups of similar maps and single maps, by speed and agreement.
 
     `labels` has map_id, annotator, class, way and seconds, one label per annotator and map. Columns: way, labels,
     median_seconds, per_hour (a pause of more than a minute counts as one minute), pairs, and same: the fraction of
@@ -250,7 +250,7 @@ class Agreement:
 
 
 def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -> Agreement:
-    """Return Cohen's kappa of two raters with a 95 % CI. Raises InputError if no map was labelled by both."""
+    """Return Cohen's kappa between two raters with a 95 % CI. Raises InputError if no map was labelled by both."""
     both = opinions(labels, [first, second])
     if not {first, second} <= set(both.columns):
         raise InputError(
@@ -394,8 +394,8 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
 
 
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
-    """Return how often two raters chose each combination of classes, as a data frame with the columns `first`, `second`
-    and n."""
+    """Return how often two raters chose each pair of classes, as a data frame with the columns `first`, `second` and
+    n."""
     both = opinions(labels, [first, second])[[first, second]].dropna()
     from sklearn.metrics import confusion_matrix  # 1 s at start
 
@@ -406,7 +406,7 @@ def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str
 
 
 def disputed(labels: pd.DataFrame) -> list[str]:
-    """Return the sorted IDs of attention maps that raters labelled differently, except adjudicated maps."""
+    """Return the sorted IDs of attention maps that raters labelled differently and that have not been adjudicated."""
     settled = set(labels.loc[labels["queue_order"] == "adjudication", "map_id"])
     given = _given(labels)
     least = np.where(given.codes < 0, len(given.classes), given.codes).min(axis=1, initial=len(given.classes))

@@ -62,7 +62,7 @@ def moved_shares(
     *,
     seed: int = 0,
 ) -> list[MovedShare]:
-    """Return, for each pattern class, the change in its fraction of attention maps between two checkpoints on the same
+    """Return the change in the fraction of attention maps in each pattern class between two checkpoints on the same
     inputs.
 
     Each resampled input keeps both of its counts (paired). The joint interval is valid after selecting the class that
@@ -96,8 +96,8 @@ def corrected_shares(
     *,
     seed: int = 0,
 ) -> list[CorrectedShare]:
-    """Return the fraction of attention maps in each pattern class, corrected for the errors that the classifier makes
-    on held-out maps.
+    """Return the fraction of attention maps in each pattern class, corrected for the classifier's errors on held-out
+    maps.
 
     With C[t, p] = P(predicted p | true t) on held-out maps, the observed shares f equal C^T s. s is the non-negative
     solution with sum 1 that minimises the chi-square (f - C^T s)^T V^-1 (f - C^T s), where V combines the errors of f

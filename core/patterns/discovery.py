@@ -44,8 +44,8 @@ class Stability:
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """Clusters of attention maps and their stability, measured by how well clusterings of two random halves of the
-    heads, or of the inputs, agree. `baseline` is the largest mean stability in random data without clusters."""
+    """Clusters of attention maps and their stability: how well clusterings of two random halves of the heads, or of the
+    inputs, agree. `baseline` is the largest mean stability in random data without clusters."""
 
     clustering: Clustering
     smallest: int
@@ -60,7 +60,7 @@ class Discovery:
 
     @property
     def are_patterns(self) -> bool:
-        """Return whether the clusters are patterns, that is, enough maps are clustered, and nearly all pairs of random
+        """Return whether the clusters count as patterns: enough maps are clustered, and nearly all pairs of random
         halves agree better than the baseline."""
         return min(self.heads.low, self.inputs.low) > self.baseline and self.clustered >= CLUSTERED
 

@@ -59,8 +59,8 @@ class Scores:
 
 
 def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
-    """Return which classes are included in macro F1, namely classes with at least FEWEST_MAPS maps. If fewer than two
-    classes have so many maps, all classes that occur are included."""
+    """Return which classes are included in macro F1: those with at least FEWEST_MAPS maps or, if fewer than two classes
+    have that many, all classes that occur."""
     support = confusion.sum(1)
     often = support >= FEWEST_MAPS
     return often if often.sum() > 1 else support > 0
@@ -124,7 +124,8 @@ def macro_f1(
 
 
 def class_f1(confusion: np.ndarray) -> Float64[np.ndarray, "*sample class"]:
-    """Return the F1 of each class from confusion counts [..., true, predicted]; 0 for a class that does not occur."""
+    """Return the F1 of each class from confusion counts [..., true, predicted]. It is 0 for a class that never
+    occurs."""
     hits = np.diagonal(confusion, axis1=-2, axis2=-1).astype(np.float64)
     return 2 * hits / np.maximum(confusion.sum(-1) + confusion.sum(-2), 1)
 
@@ -204,7 +205,7 @@ def calibration(
 
 
 def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndarray, " map"]) -> float:
-    """Return the expected calibration error, computed from the confidence and the correctness of each prediction."""
+    """Compute the expected calibration error from the confidence and the correctness of each prediction."""
     bins = [part for part in np.array_split(np.argsort(confidence, kind="stable"), BINS) if len(part)]
     error = sum(len(part) * abs(float(confidence[part].mean() - right[part].mean())) for part in bins)
     return error / max(len(right), 1)

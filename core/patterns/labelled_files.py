@@ -49,7 +49,7 @@ class GivenLabel:
 
 
 def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
-    """Return the name of the attention head for each labelled map; None if the head is unknown for any map."""
+    """Return the name of the attention head for each labelled map, or None if the head is unknown for any map."""
     heads = []
     for label in labels:
         in_key = HEAD_IN_KEY.search(label.key)
@@ -259,8 +259,8 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
 
 
 def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
-    """Return the attention map of each label, in the order of the labels. Raises InputError if a map is missing or its
-    length differs from that in the label."""
+    """Return the attention map of each label, in the order of the labels. Raises InputError if a map is missing or does
+    not have the length that the label states."""
     for label in labels:
         if label.key not in maps:
             raise InputError(

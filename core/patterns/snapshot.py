@@ -84,8 +84,8 @@ class Snapshot:
 
     @property
     def soft(self) -> np.ndarray | None:
-        """Return the class probabilities (soft labels) of all maps as an array [map, class]; None unless all maps have
-        soft labels."""
+        """Return the class probabilities (soft labels) of all maps as an array [map, class], or None unless all maps
+        have soft labels."""
         rows = [row.get("soft") for row in self.facts]
         return None if None in rows or not rows else np.array(rows)
 
@@ -199,7 +199,7 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
 
 
 def with_bundled(own: Snapshot) -> Snapshot:
-    """Add the bundled labelled maps of the same class set to training data, so that a user needs to label only a few
+    """Add the bundled labelled maps of the same class set to training data, so that users need to label only a few
     maps.
 
     The field `own` marks the user's maps, which have the weight OWN_COPIES in training. Returned unchanged if no labels
