@@ -158,8 +158,8 @@ class Slot:
 
 
 def holds(until: float, now: float, latest: float) -> bool:
-    """Return True if a reservation is valid at present. A reservation that ends after `latest` is invalid, because a
-    wrong clock must have set it."""
+    """Return True if a reservation is valid now. A reservation that ends after `latest` is invalid, because its time
+    must come from a wrong clock."""
     return now < until <= latest
 
 
@@ -404,7 +404,7 @@ class Board:
         return holds(until, now, self._latest(now))
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
-        """Return how, and for which purpose, a map was assigned to a person; None if it was not assigned to the
+        """Return how, and for which purpose, a map was assigned to a person, or None if it was not assigned to the
         person."""
         participant = self._people.get(person)
         if participant is None:
@@ -496,8 +496,8 @@ class Board:
     # ------------------------------------------------------------ status of annotators and of the project
 
     def right(self, known: str, given: str | None) -> bool:
-        """Return True if the class that a person assigned equals the known class. Classes that have been merged count
-        as one class."""
+        """Return True if the class that a person assigned is the known class. Classes that have been merged count as
+        one class."""
         return given is not None and self.present.get(given, given) == self.present.get(known, known)
 
     def _passed(self, person: Participant) -> bool:

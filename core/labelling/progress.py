@@ -94,8 +94,7 @@ def _label_times(db: Database, project: str) -> pd.DataFrame:
 
 
 def pace(stored: pd.Series, now: datetime) -> float:
-    """Compute the number of labels per hour, over the last hour or, if nobody labelled then, over all hours in which
-    somebody labelled."""
+    """Compute the labels per hour: in the last hour or, if there are none, averaged over all hours with labels."""
     if stored.empty:
         return 0.0
     recent = int((stored > now - RECENT).sum())
@@ -105,7 +104,7 @@ def pace(stored: pd.Series, now: datetime) -> float:
 
 
 def agreement_curve(labels: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
-    """Compute Krippendorff's alpha over the first n labels for growing n."""
+    """Compute Krippendorff's alpha of the first n labels, for increasing n."""
     if labels.empty:
         return pd.DataFrame(columns=["labels", "alpha", "time"])
     maps, classes = (pd.factorize(labels[name])[0] for name in ("map_id", "class"))

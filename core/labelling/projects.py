@@ -95,7 +95,7 @@ def make_project(
 
 
 def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> None:
-    """Raise InputError if the rules of a labelling project cannot be met."""
+    """Raise InputError if the rules of a labelling project cannot be fulfilled."""
     people = set(rules.people) or (set(people_there) if people_there is not None else None)
     if not 1 <= rules.k <= MOST_K:
         raise InputError(
@@ -118,8 +118,8 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
-    """Return the known class of each attention map, which is the label of the person `source` or, if `source` is "",
-    the adjudicated class."""
+    """Return the known class of each attention map: the label of the person `source` or, if `source` is "", the
+    adjudicated class."""
     labels = current_labels(db, class_set)
     if source:
         labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]
