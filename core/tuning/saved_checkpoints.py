@@ -101,7 +101,7 @@ def read_live(path: Path) -> dict[str, Any] | None:
 
 
 def replace_folder(path: Path, fill: Callable[[Path], None]) -> None:
-    """Replace a folder with a new folder that `fill` fills. If CheckpointError is raised, the old folder remains."""
+    """Replace a folder with a new folder that `fill` fills. If this fails, the old folder remains."""
     part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
     try:
         shutil.rmtree(part, ignore_errors=True)

@@ -55,7 +55,7 @@ SAVE_EVERY_SECONDS = 20.0
 
 @dataclass
 class Log:
-    """The log of a training run: steps, losses and metrics.
+    """The log of a training run, with its steps, losses and metrics.
 
     Attributes:
         steps: of the whole run; 0 if nothing is trained.
@@ -108,7 +108,7 @@ def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
 
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """Create an AdamW optimizer with weight decay on matrices only, as in the script of the paper."""
+    """Create an AdamW optimizer that applies weight decay to matrices only, as in the script of the paper."""
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in learning if p.ndim >= 2], "weight_decay": recipe.weight_decay},
