@@ -64,7 +64,7 @@ class Border:
 
     @property
     def told(self) -> str:
-        """Return the text of the rule, with a note if each map in the figure of the rule has its own colour scale."""
+        """Return the text of the rule. If each map in its figure has its own colour scale, a note says so."""
         scale = "In this figure, the colours of each map range from 0 to the largest weight of the map."
         return f"{self.rule} {scale}" if self.own_scale else self.rule
 

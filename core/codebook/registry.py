@@ -96,7 +96,7 @@ def class_set(name: str, events: Iterable[Mapping[str, Any]] = ()) -> ClassSet:
 
 
 def codebook_of(class_set: str) -> Codebook | None:
-    """Return the codebook of a bundled class set; None for a custom class set."""
+    """Return the codebook of a bundled class set, or None for a custom class set."""
     return SHIPPED[class_set].codebook if class_set in SHIPPED else None
 
 
@@ -106,7 +106,7 @@ def labelled_folders() -> dict[str, tuple[str, ...]]:
 
 
 def drawn_map(class_set: str, name: str, *, length: int, seed: int) -> Map | None:
-    """Return a synthetic map [query, key] of a bundled class, with rows of sum 1; None for a custom class."""
+    """Return a synthetic map [query, key] of a bundled class, with rows of sum 1, or None for a custom class."""
     codebook = codebook_of(class_set)
     if codebook is None or name not in SHIPPED[class_set].names:
         return None
@@ -120,8 +120,8 @@ def borders(class_set: str) -> list[Border]:
 
 
 def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences: int) -> str | None:
-    """Return the reason why the measures of a map contradict its class according to the codebook; None if they do not.
-    `sentences` is the number of sentences in the input."""
+    """Explain why, according to the codebook, the measures of a map contradict its class, or return None if they do
+    not. `sentences` is the number of sentences in the input."""
     codebook = codebook_of(class_set)
     return codebook.disputes(name, measures, sentences) if codebook else None
 
