@@ -143,7 +143,7 @@ def command(run: Row) -> str:
 
 
 def about(run: Row) -> str:
-    """Describe in one line how the numbers of a run were computed: study, options, examples, code version, date."""
+    """Describe in one line how the numbers of a run were computed: study, options, examples, code version and date."""
     names = ("checkpoint", "task", "split", "operator", "dtype", "seed")
     said = [f"{name} {run[name]}" for name in names if run.get(name) is not None]
     rows = [f"{len(run['row_ids'])} rows"] if run.get("row_ids") else []
