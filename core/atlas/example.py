@@ -44,7 +44,7 @@ def file_of(name: str) -> Path:
 
 
 def stored(name: str, text: str, pair: str | None) -> Example | None:
-    """Return the stored example for these texts and the current weights of a checkpoint; None if none is stored."""
+    """Return the stored example for these texts and the current weights of a checkpoint, or None if none is stored."""
     if name not in (config.ENCODER, config.REAL) or (text, pair) != (TEXT, PAIR):
         return None
     folder = config.BUNDLED_MODELS / name if name == config.ENCODER else config.packaged_checkpoints().get(name)

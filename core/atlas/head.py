@@ -44,7 +44,7 @@ class Shelved:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Inputs that are ranked by a score of one head. The text `of` names this score and the number of inputs."""
+    """Inputs ranked by a score of one head. `of` is a text with the name of this score and the number of inputs."""
 
     inputs: Sequence[Shelved] = ()
     of: str = ""
@@ -171,7 +171,7 @@ def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
 
 
 def sentence(known: list[Fact]) -> str:
-    """Join all facts about a head into one paragraph."""
+    """Join all facts about a head into a paragraph."""
     return " ".join(fact.text for fact in known) or "No results about this head are stored yet."
 
 

@@ -155,7 +155,7 @@ class ScoreRow:
 
 @cache
 def p_is_corrected(study: str) -> bool:
-    """Return whether a study stores p values that are already corrected over all heads; False for an unknown study."""
+    """Return whether a study stores p values that are corrected over all heads, or False for an unknown study."""
     try:
         return find_study(study).p_is_corrected
     except JobError:
@@ -193,7 +193,7 @@ TASK, LIMIT = "sst2", 300
 
 
 def measured(checkpoint: str, task: str | None = None) -> list[ScoreRow]:
-    """Measure head scores with the studies in STUDIES on up to LIMIT dev examples of a task, by default TASK.
+    """Measure head scores with the studies in STUDIES on up to LIMIT dev examples of a task (by default TASK).
 
     Studies that the checkpoint does not support are left out. If all are unsupported, raises the error of the first
     one, usually a CheckpointError or InputError.
@@ -247,7 +247,7 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 def left_out(db: Database | None, checkpoint: str) -> str:
     """Return a sentence with the number of stored scores that `atlas` leaves out, because they were measured with other
-    or unknown weights; "" if there are none."""
+    or unknown weights, or "" if there are none."""
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""
