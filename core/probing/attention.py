@@ -69,7 +69,7 @@ class Sentences:
 
 
 class AttentionProbe(nn.Module):
-    """Scores candidate governors (syntactic heads) of words from attention; if `dim` > 0, also from word embeddings."""
+    """Scores candidate governors (syntactic heads) of words from attention and, if `dim` > 0, from word embeddings."""
 
     def __init__(self, heads: int, dim: int = 0) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " wor
 
 
 def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Draw random governors whose distances from the words are sampled from the distances of gold governors."""
+    """Draw random governors whose distances from their words are sampled from the distances of gold governors."""
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([np.asarray(chosen) - np.arange(len(chosen)) for chosen in heads])
     return [_drawn(len(chosen), offsets, rng) for chosen in heads]

@@ -67,7 +67,7 @@ def scale_of(train: Examples) -> Scale:
 
 
 class LayerProbe(nn.Module):
-    """One independent probe per layer: linear if `hidden` is 0, otherwise with one layer of `hidden` hidden units."""
+    """One independent probe per layer: a linear probe if `hidden` is 0, otherwise one with `hidden` hidden units."""
 
     def __init__(self, layers: int, size: int, classes: int, hidden: int = 0) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class LayerProbe(nn.Module):
 
 
 def fit(train: Examples, classes: int, kind: str, *, seed: int = 0, scale: Scale | None = None) -> "Fitted":
-    """Train one probe for every layer. `scale` standardises the vectors; by default, it is computed from `train`."""
+    """Train one probe for every layer. `scale` standardises the vectors. By default, it is computed from `train`."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     with torch.random.fork_rng(devices=[]):
