@@ -160,7 +160,7 @@ class Study(Generic[O, P]):
         return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
-        """Yield each path in the options with a flag: True if the job writes to it, False if the job reads it."""
+        """Yield each path in the options, with True if the job writes to it or False if the job reads it."""
         for name in (*READ_FROM, *WRITTEN_TO):
             path = getattr(options, name, None)
             if isinstance(path, str) and path:
@@ -179,8 +179,8 @@ class Study(Generic[O, P]):
         return merged(partials)
 
     def results(self, options: O, merged: P) -> Sequence[Result]:
-        """Convert the merged result of a job to records, which are stored as one row each. Records with the fields
-        statistic, layer, head and value are also stored as head scores."""
+        """Convert the merged result of a job to records, which are stored as one row each. Records with a statistic,
+        layer, head and value are also stored as head scores."""
         raise NotImplementedError
 
     def rows(self, options: O, merged: P) -> list[Row]:

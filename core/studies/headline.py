@@ -35,7 +35,7 @@ def head_interval(head: str, low: float | None, high: float | None, form: str = 
 
 
 def defined(value: float | None) -> float:
-    """Return the value unchanged, or raise ValueError if it is None."""
+    """Return the value unchanged. Raises ValueError if it is None."""
     if value is None:
         raise ValueError("undefined")
     return value

@@ -133,9 +133,8 @@ def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
 
 
 def prediction_changes(task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, *, seed: int) -> list[Row]:
-    """Compare the predictions under each ablation, `changed` [ablation, example], with the predictions of the
-    unmodified model, `plain`. Return the fields of one `Changed` record per ablation, with p-values corrected over
-    ablations."""
+    """Compare predictions under each ablation, `changed` [ablation, example], with those of the unmodified model,
+    `plain`. Return the fields of one `Changed` record per ablation, with p-values corrected over ablations."""
     before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
     corrected = effects.max_t(before, after, seed=seed)
     whole = metrics_before(task, gold, plain)

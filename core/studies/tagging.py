@@ -30,8 +30,8 @@ def pipeline_names() -> list[str]:
 
 
 def open_pipeline(name: str | None = None) -> "Language":
-    """Open a spaCy pipeline; by default, the bundled pipeline. Raises InputError if it cannot be opened, and
-    NoParserError if it has no tagger or no parser."""
+    """Open a spaCy pipeline (by default, the bundled one). Raises InputError if it cannot be opened, and NoParserError
+    if it has no tagger or no parser."""
     import spacy  # 2.6 s of start-up
 
     wanted = name or config.ENGLISH

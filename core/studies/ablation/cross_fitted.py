@@ -51,7 +51,7 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """Ablation results in which every example was evaluated by a model that was not trained on it."""
+    """Ablation results for which every example was evaluated by a model that was not trained on this example."""
 
     rows: Positions
     folds: PerExample

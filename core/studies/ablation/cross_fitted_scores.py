@@ -38,7 +38,7 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class TestedModels:
-    """Predictions of models with the same initialisation and seed that were fine-tuned on different folds. Each model
+    """Predictions of models with the same initialisation and seed, each trained without one of the folds. Each model
     predicts the examples of the fold that was left out of its training."""
 
     initialisation: str

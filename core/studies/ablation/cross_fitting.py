@@ -45,7 +45,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model trained on all folds except fold `number`, with the score of a constant prediction on that fold."""
+    """A model trained on all folds except fold `number`, and the score of a constant prediction on this fold."""
 
     number: int
     folder: str
@@ -65,7 +65,7 @@ class Fold:
 
 
 class CrossFittedStudy(Study[O, P]):
-    """Base class of studies that test each fold of the examples with a model that was fine-tuned on the other folds."""
+    """Base class of studies that test a model on each fold of the examples after fine-tuning it on the other folds."""
 
     arguments = TrainingUnit
     one_by_one = True
@@ -197,7 +197,7 @@ def run_without(options: CrossFitting, number: int, initialisation: str, seed: i
 
 
 def part_score(task: Task, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """Score the predictions of a model on its held-out fold. The baseline is the score of a constant prediction."""
+    """Score a model's predictions on its held-out fold. The baseline is the score of a constant prediction."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

@@ -126,8 +126,8 @@ class Ablations:
 
     @property
     def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the float32 predictions without ablation and for each ablation. Predictions that were not computed in
-        float32 are NaN. Return None if no predictions were computed in float32."""
+        """Return the float32 predictions without ablation and with each ablation, or None if there are none.
+        Predictions that were not computed in float32 are NaN."""
         if not self.in_float32:
             return None
         plain, changed = np.full(len(self.rows), np.nan), np.full(self.changed.shape, np.nan)
@@ -294,8 +294,8 @@ def group_contrasts(
     changed: np.ndarray,
     variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """For each metric, compare the effect of ablating a group of heads with two baselines. These are the sum of the
-    effects of ablating its heads one by one, and the mean effect of ablating the same number of random heads."""
+    """For each metric, compare the effect of ablating a group of heads with two baselines: the summed effects of
+    ablating its heads one by one, and the mean effect of ablating equally many random heads."""
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)

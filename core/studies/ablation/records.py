@@ -277,7 +277,7 @@ class Unmodified(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetResult(Result):
-    """A result for a head, sublayer, layer or group. Layer and head indices count from 0 and are None for a group."""
+    """A result for a head, sublayer, layer or group of heads. Indices count from 0 and are None for a group."""
 
     name: str
     layer: int | None = stated()

@@ -367,7 +367,7 @@ def _main(part: float, residual: float, side: int, total: float, chance: float) 
 
 
 def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarray, "run head"]:
-    """Mark the `top` heads with the highest values in each run. If values are equal, the lower index wins."""
+    """Mark the `top` heads with the highest values in each run. Of equal values, the first ones are marked."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :top]
     chosen = np.zeros(values.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)

@@ -273,7 +273,7 @@ SWEPT_SAID = {"heads": "heads", "layers": "layers", "groups": "groups of heads"}
 
 
 def row_order(options: SequentialTestOptions, rows: int) -> np.ndarray:
-    """Return the random order in which the examples are used, as positions in the task."""
+    """Return the random order in which the examples of the task are used, as an array of their positions."""
     return np.random.default_rng([options.seed, rows]).permutation(rows)
 
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Return the dev and training examples that have no sentence in common with the fine-tuning examples of a
-    checkpoint. Raises InputError if the fine-tuning examples are not known."""
+    """Return the dev and training examples that share no sentence with the examples on which a checkpoint was
+    fine-tuned. Raises InputError if these examples are not known."""
     return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
 
 

@@ -391,8 +391,8 @@ def joint_intervals(effects: np.ndarray) -> np.ndarray:
 
 
 def verdict_of(whole: Sequence[float], removed: Sequence[float], replaced: Sequence[float], margin: float) -> str:
-    """Classify an attention sink as no-op, constant or broadcast. The verdict is based on the intervals of three
-    effects: of ablating the head (`whole`), removing the sink, and replacing the sink with its mean over inputs."""
+    """Classify an attention sink as no-op, constant or broadcast, based on confidence intervals. These are for the
+    effects of ablating the head (`whole`), removing the sink, and replacing the sink with its mean over inputs."""
     if not whole[0] > margin:
         return NOTHING
     if removed[1] < margin:

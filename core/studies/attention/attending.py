@@ -84,7 +84,7 @@ def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = No
 
 
 def at_head(score: S, value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> S:
-    """Copy a score, filling in the value and confidence interval of one head. The upper bound is at most `most`."""
+    """Copy a score, and fill in the value and confidence interval of one head. Upper bounds are clipped to `most`."""
     number, low, high = ends(value, layer, head, most=most)
     return replace(score, layer=layer, head=head, value=number, low=low, high=high, n=int(value.n[0]))
 
@@ -106,14 +106,14 @@ def of_heads(
 
 
 def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:
-    """Copy the score of a head, adding its baseline and its difference from the baseline."""
+    """Copy the score of a head, and add its baseline and its difference from the baseline."""
     above, low, high = ends(effect, layer, head)
     baseline = None if score.value is None else score.value - above
     return replace(score, baseline=baseline, effect=above, effect_low=low, effect_high=high)
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Copy the score of a head, filling in its contrast unless `contrast` is None. The contrast is the part of the log
+    """Copy the score of a head, and fill in its contrast unless `contrast` is None. The contrast is the part of the log
     attention weight that other token properties, such as position, do not explain."""
     if contrast is None:
         return score

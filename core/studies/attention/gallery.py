@@ -64,7 +64,7 @@ def input_scores(
 
 
 def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
-    """Choose inputs for a gallery, sorted by value: those with the highest and lowest values and one at each decile."""
+    """Choose inputs for a gallery, sorted by value: those with the highest and lowest values and one per decile."""
     defined = np.flatnonzero(~np.isnan(values))
     order = defined[np.argsort(-values[defined], kind="stable")]
     count, places = len(order), {}

@@ -222,8 +222,8 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """One number about a head in a group of similar heads. `statistic` states which number it is: the number of the
-    group, or how clearly the head belongs to the group."""
+    """One number about a head in a group of similar heads. It is either the number of the group or how clearly the head
+    belongs to the group, as `statistic` states."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")

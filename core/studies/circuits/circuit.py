@@ -586,8 +586,8 @@ def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encodin
 
 
 def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
-    """Return the position at which a word is predicted: that of the [MASK] token or, in a decoder, the last position.
-    Raises InputError if the input of an encoder does not have exactly one [MASK]."""
+    """Return the position at which a word is predicted: that of [MASK] or, in a decoder, the last position. Raises
+    InputError unless the input of an encoder has exactly one [MASK]."""
     if checkpoint.causal:
         return len(encoding) - 1
     places = [k for k, piece in enumerate(encoding.ids) if piece == checkpoint.tokenizer.mask_token_id]

@@ -228,8 +228,8 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of one edge in logits, without clipping the effects of single pairs. The mean is either over all
-    input pairs with different answers or over all input pairs with equal answers."""
+    """The mean effect of one edge in logits, without clipping, over all input pairs with different answers or over all
+    input pairs with equal answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")

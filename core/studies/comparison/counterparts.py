@@ -59,7 +59,7 @@ class CounterpartsOptions(AttendingOptions):
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Return the checkpoints in which counterparts of heads are searched, without duplicates."""
+        """Return the checkpoints in which counterparts are searched for, without duplicates."""
         return tuple(dict.fromkeys(name for name in (self.compare, *self.also) if name))
 
 
@@ -313,7 +313,7 @@ def summary(
 
 
 def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSummary]:
-    """Count, for each head, the other checkpoints in which it has a counterpart, and summarise these counts."""
+    """For each head, count the other checkpoints in which it has a counterpart, and summarise these counts."""
     runs = list(dict.fromkeys(head.compare for head in heads))
     if len(runs) < LEAST_RUNS:
         return []

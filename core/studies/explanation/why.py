@@ -138,7 +138,7 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """A head score: the share of the variance of a head's attention scores that one kind of contribution explains.
+    """A head score: how much of the variance of a head's attention scores one kind of contribution explains.
 
     Attributes:
         statistic: "score share" of a kind of contribution, or "composition" with the earlier head of the largest share.
@@ -400,8 +400,8 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Yield, for each head, the rank correlation between predicted and measured changes in its maps. Then yield the
-    median over heads."""
+    """Yield, for each head, the rank correlation between predicted and measured changes in its maps, and then the
+    median of these correlations over heads."""
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
         yield from heads

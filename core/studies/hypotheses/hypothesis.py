@@ -564,8 +564,8 @@ def _merged(run: StudyRun, parts: Sequence[UnitPart]) -> Any:
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Return two records per head. The first states how many criteria the best hypothesis about the head meets. The
-    second states whether one hypothesis meets both criteria "held out" and "causal"."""
+    """Return two records per head: how many criteria the best hypothesis about the head meets, and whether any
+    hypothesis meets both "held out" and "causal"."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

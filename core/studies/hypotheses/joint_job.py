@@ -28,8 +28,8 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class UnitPart:
-    """The outcome of one unit of work in a job that runs several studies together. It is either the result as JSON with
-    its provenance, or the error that was raised."""
+    """The outcome of one unit of work in a job that runs several studies: the result as JSON with its provenance, or
+    the error that was raised."""
 
     number: int
     order: int

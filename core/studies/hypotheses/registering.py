@@ -251,7 +251,7 @@ def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Hypot
 
 
 def changed_row(choice: RowChoice, before: Marks) -> str:
-    """Return the ID of the first selected example that has changed since registration, or "" if none has changed."""
+    """Return the ID of the first selected example that has changed since registration, or "" if there is none."""
     now = [(row.id, mark_of(row)) for row in choice.rows()]
     for k, row in enumerate(before):
         if k >= len(now) or now[k] != row[:2]:

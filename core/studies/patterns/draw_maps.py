@@ -223,5 +223,5 @@ def captured(
 
 
 def largest(weights: np.ndarray, *, causal: bool) -> float:
-    """Return the largest weight of a map. The first query of a causal map is ignored, because it has only one key."""
+    """Return the largest weight of a map. In causal maps, the first query is ignored because it has only one key."""
     return float(weights[1:].max() if causal and len(weights) > 1 else weights.max())

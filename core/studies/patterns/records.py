@@ -310,9 +310,9 @@ class DiscoveredPatterns(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class PatternCluster(PartResult):
-    """A cluster of attention maps. Cluster 0 has the maps that are in no cluster. `counts` has the number of maps in
-    each class, and `share` is the fraction of maps in the most frequent class. `cuts_across` is True if this fraction
-    is significantly below 80 %."""
+    """A cluster of attention maps; cluster 0 contains the unclustered maps. `counts` has the number of maps in each
+    class, and `share` is the fraction in the most frequent class. `cuts_across` is True if this fraction is
+    significantly below 80 %."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("cluster",)
     FIGURE = Figure("share", "share of {name}", "cluster {cluster}")

@@ -187,7 +187,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Layer weights [fit, layer] of a probe on a weighted sum of all layers. The first fit uses all sentences."""
+    """Layer weights [fit, layer] of a probe on a weighted sum of all layers. The first fit is on all sentences."""
 
     property: str
     weights: np.ndarray

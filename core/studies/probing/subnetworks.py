@@ -303,8 +303,8 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def first_loss(steps: Sequence[Subnetwork]) -> tuple[str, Subnetwork | None]:
-    """Describe how many weights can be pruned before the score falls significantly. Return the text and the first step
-    with such a fall (or None). Steps after fine-tuning are used if there are any. Without steps, the text is empty."""
+    """Describe how many weights can be pruned before the score falls significantly. Return the text, and the first step
+    with such a fall or None. Steps after fine-tuning are preferred. If there are no steps, the text is empty."""
     moment = "after" if any(step.moment == "after" for step in steps) else "before"
     ordered = sorted(
         (step for step in steps if step.moment == moment and step.scope == steps[0].scope),

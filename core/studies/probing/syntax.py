@@ -242,7 +242,7 @@ def scored_of(sentence: object) -> np.ndarray:
 def parsed_of(
     kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
 ) -> Parsed:
-    """Count in each sentence the words whose governor a probe or baseline predicts correctly."""
+    """Count, in each sentence, the words whose governor a probe or baseline predicts correctly."""
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)

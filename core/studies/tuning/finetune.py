@@ -421,7 +421,7 @@ def scores_of(figures: Mapping[str, float | None]) -> dict[str, Any]:
 
 
 def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
-    """Return the best accuracy of a constant prediction on a task, or None if unknown."""
+    """Return the best accuracy of a constant prediction on a task, or None if it is unknown."""
     known = [score.accuracy for score in scores if (score.kind, score.task) == ("baseline", task) and score.accuracy]
     if not known:
         return None
