@@ -44,7 +44,7 @@ class PlannedStudy:
 
 @dataclass(frozen=True)
 class AnalysisPlan:
-    """A plan of the studies that can measure a checkpoint on a task, with `cores` parallel workers."""
+    """A plan of all studies that can measure a checkpoint on a task, run by `cores` parallel workers."""
 
     checkpoint: str
     task: str

@@ -113,8 +113,8 @@ def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]
 
 
 def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> StepResult:
-    """Load the result rows of the run that computed a step of the report. If there is no run, the result contains the
-    error message of the step."""
+    """Load the result rows of the run that computed a step of the report, or the error message of the step if there is
+    no run."""
     if run is None:
         return StepResult(step, None, (), error or "it has not been run")
     run_row = runs.one_run(db, run)

@@ -49,7 +49,7 @@ class Measured:
 @dataclass(frozen=True)
 class MeasurementContext:
     """The circumstances of measured numbers. `official` lists the tasks that were measured on the dev examples of GLUE,
-    and `missing` is the reason why a number is missing."""
+    and `missing` states why a number is missing."""
 
     checkpoint: str
     official: tuple[str, ...] = ()

@@ -143,7 +143,7 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Collect the best head of each syntactic relation. A note states how much this head attends to other words at the
+    """Collect the best head of each syntactic relation. A note states how much the head attends to other words at the
     same distance (Kovaleva et al., Fig. 7)."""
     values = []
     for result in evidence.of(Part.RELATIONS):
@@ -196,8 +196,8 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """Count the heads whose value is above a bound. For the interval of the count, the lower and the upper confidence
-    limits of the heads are counted in the same way."""
+    """Count the heads whose value is above a bound. The interval of the count is found by counting the heads' lower and
+    upper confidence limits in the same way."""
     lows, highs = [score.low for score in some], [score.high for score in some]
     low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)
