@@ -146,8 +146,8 @@ def _given(labels: pd.DataFrame) -> _Given:
 
 
 def opinions(labels: pd.DataFrame, raters: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return a table with the class that each rater (column) assigned to each attention map (row). Values are missing
-    if a rater did not label a map."""
+    """Return a table with the class that each rater (column) assigned to each attention map (row). Classes are missing
+    for maps that a rater did not label."""
     given = _given(labels)
     chosen = [k for k, name in enumerate(given.raters) if raters is None or name in raters]
     named = np.array([*given.classes, None], dtype=object)[given.codes[:, chosen]]
@@ -171,8 +171,7 @@ def raters_of(labels: pd.DataFrame) -> list[str]:
 
 
 def others(raters: Sequence[str], first: str) -> list[str]:
-    """Return all raters except `first`. Other annotators come first, then other labelling passes of the same
-    annotator."""
+    """Return all raters except `first`: first other annotators, then other labelling passes of the same annotator."""
     whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}
     rest = [rater for rater in raters if rater != first]
     return sorted(rest, key=lambda rater: (whose[rater] == whose[first], PASS_WORD in rater))

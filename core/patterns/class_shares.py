@@ -163,8 +163,8 @@ def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> Confusio
 
 @dataclass(frozen=True)
 class Fit:
-    """A minimum chi-square estimate of the true class shares of attention maps. It is computed from the frequency of
-    each predicted class and the confusion probabilities of the classifier."""
+    """A minimum chi-square estimate of the true class shares of attention maps, given the frequency of each predicted
+    class and the confusion probabilities of the classifier."""
 
     observed: np.ndarray
     observed_errors: np.ndarray
@@ -172,8 +172,8 @@ class Fit:
 
     @classmethod
     def of(cls, counts: Int[np.ndarray, "input class"], confusions: ConfusionErrors) -> "Fit":
-        """Create a fit of class shares from the number of attention maps in each predicted class, for each input.
-        Standard errors come from the differences between inputs."""
+        """Fit class shares to the number of attention maps in each predicted class, for each input. Standard errors
+        come from the differences between inputs."""
         total, inputs = counts.sum(), len(counts)
         observed = counts.sum(0) / total
         apart = counts - counts.sum(1, keepdims=True) * observed
@@ -181,8 +181,8 @@ class Fit:
 
     @classmethod
     def of_head(cls, counts: Int[np.ndarray, " class"], confusions: ConfusionErrors) -> "Fit":
-        """Create a fit of class shares for one head. `counts` has the number of maps of this head in each predicted
-        class. All maps must be from different inputs.
+        """Fit the class shares of one head to `counts`, the number of its maps in each predicted class. All maps must
+        be from different inputs.
 
         Errors are computed with one more map that is spread over all classes.
         """

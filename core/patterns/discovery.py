@@ -124,8 +124,8 @@ def _of_half(apart: Distances, half: np.ndarray, sizes: Sequence[int]) -> list[I
 
 
 def adjusted_rand(one: Int[np.ndarray, " map"], other: Int[np.ndarray, " map"]) -> float:
-    """Return the adjusted Rand index of two clusterings, over the maps that both assign to a cluster (label at least
-    0). Return 0 if these maps are less than a fraction COMMON of all maps, or if either clustering puts them all in one
+    """Return the adjusted Rand index of two clusterings, over the maps that both assign to a cluster (label 0 or
+    higher). Return 0 if these are less than a fraction COMMON of all maps, or if either clustering puts them all in one
     cluster."""
     from sklearn.metrics import adjusted_rand_score  # 1 s of start-up
 

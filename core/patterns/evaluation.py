@@ -100,8 +100,8 @@ def by_identity(
     labels: Sequence[str], heads: Sequence[tuple[str, int, int]], identities: Sequence[tuple[str, int, int]]
 ) -> list[str]:
     """Predict the class of each held-out map without looking at the map. The prediction is the most frequent class
-    among the training maps of its head, otherwise of its layer, otherwise among all training maps. If there is a tie,
-    the class that was labelled first is predicted."""
+    among the training maps of its head, otherwise of its layer, otherwise of all training maps. Of tied classes, the
+    one that was labelled first is predicted."""
     counts: dict[tuple[str | int, ...], Counter[str]] = defaultdict(Counter)
     for label, (checkpoint, layer, head) in zip(labels, heads, strict=True):
         for key in ((checkpoint, layer, head), (checkpoint, layer), ()):
@@ -188,8 +188,8 @@ def calibration(
     probabilities: Float[np.ndarray, "map class"],
     truth: Numbers,
 ) -> tuple[list[dict[str, float]], float]:
-    """Return a reliability table and the expected calibration error. The table has the mean confidence, the accuracy
-    and the number of predictions (n) in each confidence bin.
+    """Return a reliability table and the expected calibration error. Each row of the table has the mean confidence, the
+    accuracy and the number of predictions (n) in a confidence bin.
 
     Bins have equal counts (Nixon et al. 2019).
     """

@@ -40,7 +40,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class RetrainingChange:
-    """The value of an evaluation score for the previous and the retrained classifier, and the change with a CI. The
+    """An evaluation score of the previous and of the retrained classifier, and the change in the score with a CI. The
     bounds of the CI are None if there are too few inputs.
 
     `on` is what was held out (checkpoints, heads, inputs), or new maps.

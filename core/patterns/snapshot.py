@@ -77,8 +77,8 @@ class Snapshot:
         return [k for k, row in enumerate(self.facts) if row.get("own")]
 
     def repeated(self, maps: Sequence[int]) -> list[int]:
-        """Return the given indices of training maps, with the index of each user-labelled map repeated OWN_COPIES
-        times. The repetition gives these maps more weight than bundled maps."""
+        """Return the given indices of training maps, with those of user-labelled maps repeated OWN_COPIES times. The
+        repetition gives these maps more weight than bundled maps."""
         own = set(self.own)
         return [k for k in maps for _ in range(OWN_COPIES if k in own else 1)]
 
@@ -106,8 +106,8 @@ def current_labels(db: Database, name: str, *, map_id: str | None = None, last: 
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
-    """Count the current labels whose class name never belonged to the class set, for each such name. Analyses ignore
-    these labels."""
+    """Count the current labels for each class name that never belonged to the class set. Analyses ignore these
+    labels."""
     names = present_names(db, name)
     if all(names.get(name_given) is not None for name_given in labels.classes_given(db, name)):
         return {}  # the usual case; counting labels takes longer

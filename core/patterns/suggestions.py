@@ -25,8 +25,8 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The pattern class that a classifier suggests for an attention map. `margin` is the difference between the two
-    largest class probabilities.
+    """The pattern class that a classifier suggests for an attention map. `margin` is the gap between the two largest
+    class probabilities.
 
     `among` is empty unless no class has a probability of UNSURE; otherwise it is the prediction set: the most probable
     classes that together have a probability of SET_PROBABILITY, most probable first.

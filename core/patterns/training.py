@@ -145,8 +145,8 @@ REPLICATION_SMALLEST_SIDE = 3  # a 3 x 3 kernel without padding needs this many 
 
 
 class PaperNetwork(nn.Module):
-    """The convolutional network of Kovaleva et al. (2019). Its input is attention maps [map, 1, size, size] of size 32
-    or larger, and its output is class scores."""
+    """The convolutional network of Kovaleva et al. (2019). It maps attention maps [map, 1, size, size], of size 32 or
+    larger, to class scores."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -180,8 +180,7 @@ class PaperNetwork(nn.Module):
 
 
 class ReplicationNetwork(nn.Module):
-    """The convolutional network of the replication study. Its input is attention maps [map, 1, size, size], and its
-    output is class scores.
+    """The convolutional network of the replication study. It maps attention maps [map, 1, size, size] to class scores.
 
     The authors use size 1024, which eight strides reduce to 3 x 3. For smaller maps, convolutions use stride 1 once a
     stride would leave fewer than 3 rows.
@@ -377,8 +376,8 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """Return the calibration group of each training map, so that maps of the same group are held out together. The
-        group is the checkpoint or, if there is only one checkpoint, a group of heads."""
+        """Return the calibration group of each training map; maps of the same group are held out together. The group is
+        the checkpoint or, if there is only one checkpoint, a group of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
             return origins

@@ -74,8 +74,8 @@ class Truth:
 
     @property
     def ties(self) -> dict[str, tuple[str, ...]]:
-        """Return the classes that are tied as the most likely class of a map, by map ID. Only tied maps that have not
-        been adjudicated are included."""
+        """Return the classes that are tied as the most likely class of a map, by map ID. Adjudicated maps are left
+        out."""
         best = _best(self.soft)
         tied = best[best.sum(axis=1) > 1]
         return {str(name): tuple(tied.columns[row]) for name, row in zip(tied.index, tied.to_numpy(), strict=True)}
@@ -176,8 +176,8 @@ def posteriors(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def agreement_with_others(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with one row per annotator. `share` is the mean fraction of other annotators who chose the same
-    class for a map, and `maps` is the number of these maps."""
+    """Return a table with one row per annotator. `maps` is the number of maps that others labelled too, and `share` is
+    the mean fraction of the others who chose the same class."""
     same = votes_of_maps.groupby(["task", "label"])["worker"].transform("size") - 1
     others = votes_of_maps.groupby("task")["worker"].transform("size") - 1
     shares = (same / others.where(others > 0)).groupby(votes_of_maps["worker"])
