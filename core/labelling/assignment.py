@@ -146,8 +146,8 @@ class Slot:
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float, latest: float) -> list[str]:
-        """Return the people who reserved this map and have not answered yet. Reservations that have expired are
-        ignored, and so are those that end after `latest`, because a wrong clock set them."""
+        """Return the people who reserved this map and have not answered yet. Expired reservations are ignored, and so
+        are those that end after `latest`, which come from a wrong clock."""
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]
@@ -381,7 +381,7 @@ class Board:
     # ------------------------------------------------------------ choosing maps
 
     def counts(self, person: str, map_id: str, now: float) -> bool:
-        """Return True if a label by this person would now be one of the k labels that the map needs. Further labels are
+        """Return True if a label by this person would now be one of the k labels that the map needs. Surplus labels are
         stored as extra annotations.
 
         Free slots belong to the earliest valid reservations of people who have labelled in this project before.

@@ -16,8 +16,8 @@ LABELS = Path("data") / "labels.parquet"
 
 
 def export_dataset(db: Database, folder: Path, class_set: str) -> int:
-    """Write all labels of a class set, with the attention maps and the history of the labels, as a Hugging Face
-    dataset. Return the number of entries in the history."""
+    """Write all labels of a class set, with their attention maps and history, as a Hugging Face dataset. Return the
+    number of entries in the history."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"The folder of a dataset must be new or empty; {folder} is neither. Choose another folder.")
     rows = list(exported(db, class_set))

@@ -416,8 +416,8 @@ class _Stored:
                     self.standing[row["map_id"], person, row["pass"]] = said
 
     def same_time(self, annotation: _Annotation) -> _Said | None:
-        """Return an answer by the same annotator for the same map whose time, to the second, equals that of the
-        imported annotation. Return None if there is none."""
+        """Return the answer of the same annotator to the same map whose time equals that of the imported annotation to
+        the second, or None if there is none."""
         if annotation.created is None:
             return None
         return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))
