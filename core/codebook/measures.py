@@ -22,7 +22,7 @@ Map = Float[np.ndarray, "query key"]
 @dataclass(frozen=True)
 class Column:
     """The strongest column of an attention map, with its key (from 0) and mean weight. `faint_rows` and `strong_rows`
-    are the fractions of rows with a weight of at least FAINT and STRONG in the column."""
+    are the fractions of rows whose weight in this column is at least FAINT or STRONG."""
 
     key: int
     weight: float

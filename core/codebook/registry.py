@@ -33,8 +33,8 @@ class BorderMap:
 
 
 def sides(border: Border) -> str:
-    """Return a sentence that states how many unanimously labelled maps are on the correct side of the threshold between
-    two classes. Return "" if there is no threshold."""
+    """State in a sentence how many unanimously labelled maps are on the correct side of the threshold between two
+    classes. Return "" if there is no threshold."""
     if border.threshold is None:
         return ""
     titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}
