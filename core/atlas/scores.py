@@ -101,8 +101,8 @@ FILE = config.DATA / "atlas" / "scores.parquet"  # written by `python -m data.re
 
 
 def bundled_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
-    """Return the head scores of a bundled checkpoint from a bundled file, with the columns of ScoreRow. The table is
-    empty if the weights of the checkpoint have changed since.
+    """Return the head scores of a bundled checkpoint from a bundled file, with the columns of ScoreRow. If the weights
+    of the checkpoint have changed since, the table is empty.
 
     `task` selects scores of this task and those without a task (None: all).
     """
@@ -246,8 +246,8 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:
-    """Return a sentence with the number of stored scores that `atlas` leaves out, because they were measured with other
-    or unknown weights, or "" if there are none."""
+    """State in a sentence how many stored scores `atlas` leaves out because they were measured with other or unknown
+    weights. Return "" if there are none."""
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""
