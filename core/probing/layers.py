@@ -188,8 +188,8 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
-    """Predict the label of each test word from the word alone. The prediction is the most frequent train label of the
-    word or, if the word is not in `train`, of all words."""
+    """Predict the label of each test word from the word alone: the most frequent train label of the word or, if the
+    word is not in `train`, of all words."""
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
     for word_type, label in zip(train.types, train.labels.tolist(), strict=True):
