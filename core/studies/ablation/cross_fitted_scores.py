@@ -53,13 +53,13 @@ class TestedModels:
 
 @dataclass(frozen=True)
 class CrossFittedPredictions:
-    """Predictions for examples that were not used for training, by models with different initialisations and seeds."""
+    """Predictions of models with different initialisations and seeds for examples that were not used to train them."""
 
     tested: Annotated[tuple[TestedModels, ...], MergedBy("initialisation", "seed")]
 
 
 class CrossFittedScoresStudy(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions, CrossFittedPredictions]):
-    """Score every training example with a model fine-tuned on the other folds, for each initialisation and seed."""
+    """For each initialisation and seed, score every training example with a model fine-tuned on the other folds."""
 
     name, options, partial = "cross-fitted-scores", CrossFittedScoresOptions, CrossFittedPredictions
     question = "How well does the model score, tested on all train examples?"

@@ -245,7 +245,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Return the effects of each ablation target: float32 values if all are known, otherwise low-precision values."""
+    """Return the effects of each ablation target, in float32 if all of them are known and in low precision if not."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 

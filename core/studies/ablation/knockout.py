@@ -96,7 +96,7 @@ class Knocked:
 
 
 class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
-    """Remove attention edges, such as those to separators, in each layer in turn, and measure how many predictions
+    """Remove attention edges (for example, those to separators) layer by layer, and count how many predictions
     change."""
 
     name, options, partial = "knockout", KnockoutOptions, Knocked
@@ -189,7 +189,7 @@ def _of_words(options: KnockoutOptions) -> list[str]:
 
 
 def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
-    """List the sets of layers from which attention edges are removed: each single layer, and all layers together."""
+    """List the sets of layers from which attention edges are removed: each layer alone, and all layers together."""
     own = list(attending or range(layers))
     return [*([layer] for layer in own), *([own] if len(own) > 1 else [])]
 

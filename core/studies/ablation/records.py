@@ -105,7 +105,7 @@ class SeedSource(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSpread(Result):
-    """How much scores vary between fine-tuning runs, and the standard error due to the limited number of dev
+    """The variation of scores between fine-tuning runs, and the standard error due to the limited number of dev
     examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("spread",)
@@ -290,7 +290,7 @@ class TargetResult(Result):
 
 
 def too_few_flips(flipped: int | None, n: int) -> str:
-    """Explain why a change in accuracy has no confidence interval; "" if enough predictions changed."""
+    """Explain why a change in accuracy has no confidence interval, or return "" if enough predictions changed."""
     if flipped is None or flipped >= FEW_FLIPS:
         return ""
     least = "at least " if not flipped else "about "

@@ -158,8 +158,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units of work of the next interim analysis. At the end, return those that measure the metric for
-        the ablation targets that matter."""
+        """Return the units of work of the next interim analysis. After the last one, return units that measure the
+        metric for the ablation targets that matter."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -306,7 +306,7 @@ def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow]
 
 
 def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
-    """Compute how ablation changes the loss, as [target, example], after losses above `clip` are set to `clip`."""
+    """Compute how ablation changes the clipped loss, as [target, example]. Losses above `clip` count as `clip`."""
     return np.minimum(loss + effects, clip) - np.minimum(loss, clip)
 
 

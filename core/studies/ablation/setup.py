@@ -194,7 +194,7 @@ class AblationTarget:
 
 
 def groups_of(text: str) -> list[tuple[Component, ...]]:
-    """Parse groups of components such as "L1H2,L7H6; L4H1,L2-attention". Semicolons separate groups."""
+    """Parse groups of components such as "L1H2,L7H6; L4H1,L2-attention", which are separated by semicolons."""
     groups = [tuple(dict.fromkeys(parse_components(part))) for part in text.split(";") if part.strip()]
     if not groups or not all(groups):
         raise InputError(
@@ -210,7 +210,7 @@ def _group(components: Sequence[Component]) -> AblationTarget:
 
 
 def head_groups_of(text: str) -> list[tuple[Head, ...]]:
-    """Parse groups of heads such as "L1H2,L7H6; L4H1". Raises InputError for a sublayer or layer."""
+    """Parse groups of heads such as "L1H2,L7H6; L4H1". Raises InputError if a group contains a sublayer or layer."""
     groups = groups_of(text)
     if parts := [component for group in groups for component in group if isinstance(component, LayerBlock)]:
         raise InputError(

@@ -98,7 +98,7 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Return one score per head. If nothing was measured, return one score that has only the note `otherwise`."""
+    """Return one score per head. If nothing was measured, return a single score with the note `otherwise`."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)

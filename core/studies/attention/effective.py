@@ -37,7 +37,7 @@ class EffectiveOptions(AttendingOptions):
 
 
 class EffectiveStudy(Attending[EffectiveOptions, EffectiveSums]):
-    """Compare raw and effective attention to token types, and correlate the two by input length (Brunner et al.)."""
+    """Compare raw and effective attention to token types, and their correlation by input length (Brunner et al.)."""
 
     name, options, partial = "effective", EffectiveOptions, Pieces[EffectiveSums]
     question = "How much do raw and effective attention differ?"

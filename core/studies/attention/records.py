@@ -138,7 +138,8 @@ class PlaceScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class EffectiveScore(Score):
-    """The raw or effective attention of a head to one token type, or the correlation between the two."""
+    """The raw or effective attention of a head to one token type, or the correlation between raw and effective
+    attention."""
 
     feature: str | None = stated()
 

@@ -428,8 +428,8 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """List the circuits to evaluate as tuples (how edges are chosen, number of edges, index). The index is the number
-    of the random draw or of the layer without edges, otherwise 0."""
+    """List the circuits to evaluate as tuples (how edges are chosen, number of edges, index). The index numbers random
+    draws or layers without edges, and is otherwise 0."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -614,7 +614,7 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
 def word_differences(
     checkpoint: "Checkpoint", sides: "Sequence[Sequence[Encoding]]", words: Sequence[tuple[str, str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Compute the logit of the correct word minus that of its foil, for both inputs of every pair. Also find the token
+    """For both inputs of every pair, compute the logit of the correct word minus that of its foil. Also find the token
     IDs of these words.
 
     `sides` holds the encodings of all A, then of all B. Raises InputError for a word that is not a single token or

@@ -58,7 +58,8 @@ class GatesOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class GatePartial:
-    """Measurements of the gates that were fitted to all heads. Heads are ordered by layer; unmeasured fields are None.
+    """Measurements of the gates fitted to all heads. Heads are ordered by layer, and fields without measurements are
+    None.
 
     Attributes:
         margin: in units of the loss.

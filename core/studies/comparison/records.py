@@ -144,7 +144,7 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """The first training snapshot from which a head has a role until the end of training.
+    """The training snapshot from which a head has a role until the end of training.
 
     Attributes:
         score, bound: the head has the role while the score is above the bound.

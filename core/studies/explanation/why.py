@@ -552,7 +552,7 @@ class _RemovalSums:
 
 
 class ShareSums:
-    """Accumulates the sums from which the shares of contributions are computed, by layer and weighting of keys."""
+    """Accumulates sums, by layer and weighting of keys, from which the shares of contributions are computed."""
 
     def __init__(self) -> None:
         self.layers: dict[tuple[int, str], LayerShares] = {}

@@ -174,7 +174,7 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the values by which heads are ranked. For "difference", the baseline `others` (if any) is
+        """Return the values by which heads are ranked. For "difference", the baseline `others`, if any, is
         subtracted."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
@@ -202,7 +202,8 @@ class LinkPicture:
 
 @dataclass(frozen=True)
 class LinkReading:
-    """How frame links are scored: the direction, the pairing of tokens, and whether the first token is left out."""
+    """The way in which frame links are scored: the direction, the pairing of tokens, and whether to skip the first
+    token."""
 
     direction: str
     pairing: str = "product"

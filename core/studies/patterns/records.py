@@ -252,7 +252,7 @@ class FinalClassifier(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnMaps(Result):
-    """How many attention maps and inputs were sampled for one task."""
+    """The number of attention maps that were sampled for one task, and the number of inputs."""
 
     task: str
     maps: int
@@ -310,9 +310,9 @@ class DiscoveredPatterns(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class PatternCluster(PartResult):
-    """A cluster of attention maps; cluster 0 contains the unclustered maps. `counts` has the number of maps in each
-    class, and `share` is the fraction in the most frequent class. `cuts_across` is True if this fraction is
-    significantly below 80 %."""
+    """A cluster of attention maps. Cluster 0 contains the maps that are in no cluster. `counts` has the number of maps
+    in each class, and `share` is the fraction of maps in the most frequent class. `cuts_across` is True if this
+    fraction is significantly below 80 %."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("cluster",)
     FIGURE = Figure("share", "share of {name}", "cluster {cluster}")

@@ -173,7 +173,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """Return the units of work that retrain subnetworks, for each seed whose pruning order has been computed."""
+        """For each seed whose pruning order has been computed, return the units of work that retrain subnetworks."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [

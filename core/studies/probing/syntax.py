@@ -71,7 +71,7 @@ class SyntaxOptions:
 
 @dataclass(frozen=True)
 class SingleHeads:
-    """The agreement between the spanning tree from each head and the gold tree, for each sentence.
+    """The agreement of each head's spanning trees with the gold trees, for each sentence.
 
     Attributes:
         dev_joined, joined: number of words that are joined with their gold governor, on dev and test.
@@ -106,7 +106,7 @@ class TreeExample:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The agreement between the trees from a probe or baseline and the gold trees, for each sentence.
+    """The agreement of the trees that a probe or baseline predicts with the gold trees, for each sentence.
 
     Attributes:
         kind: "probe" or "baseline".

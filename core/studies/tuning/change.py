@@ -65,7 +65,7 @@ class TaskChange:
 
 @dataclass(frozen=True)
 class ChangePartial:
-    """The change in attention due to fine-tuning, for each fine-tuned checkpoint and task."""
+    """The change in attention due to fine-tuning, separately for each fine-tuned checkpoint and task."""
 
     pieces: Annotated[tuple[TaskChange, ...], MergedBy("after", "task")]
 

@@ -348,7 +348,7 @@ def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
 
 
 def runs_folder(out: str | None) -> Path:
-    """Return the folder for fine-tuned checkpoints: the given folder, otherwise a folder next to the database."""
+    """Return the folder for fine-tuned checkpoints. If none is given, it is a folder next to the database."""
     return config.inside(out, to_write=True) if out else config.settings().runs / "finetuned"
 
 
