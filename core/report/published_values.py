@@ -140,7 +140,7 @@ def printed(task: str) -> list[Printed]:
 
 
 def printed_changes() -> list[float]:
-    """Return the published cosines between maps before and after fine-tuning on QQP, by layer (Fig. 5)."""
+    """Return the published cosine for each layer between maps before and after fine-tuning on QQP (Fig. 5)."""
     return [figure.value for figure in of_exhibit(ExhibitId.CHANGE)]
 
 

@@ -268,7 +268,7 @@ def subnetworks(evidence: Evidence) -> list[Measured]:
 
 
 def head_maps(evidence: Evidence) -> list[HeadRecord]:
-    """Collect one number per head for heatmaps like Figs. 3, 5 and 8 in Kovaleva et al., by figure and task."""
+    """Collect one number per head for heatmaps like Figs. 3, 5 and 8 in Kovaleva et al., grouped by figure and task."""
     records: list[HeadRecord] = []
     for result in evidence.of(Part.FRAMES):
         records += _map(result, ExhibitId.FRAMES, readings.frames(result.rows).heads, "mean largest weight")

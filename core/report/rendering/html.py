@@ -37,7 +37,7 @@ FILES = {"value": "values", "claim": "claims", "head": "heads", "step": "steps"}
 
 
 def parquet_files(records: Records) -> dict[str, bytes]:
-    """Convert the tables of a report (values, claims, heads and steps) to Parquet bytes, by file name."""
+    """Convert the tables of a report (values, claims, heads and steps) to Parquet. Return the bytes by file name."""
     rows, contents = rows_of(records), {}
     for kind, name in FILES.items():
         kind_rows = [
