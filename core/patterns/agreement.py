@@ -183,7 +183,8 @@ def inputs_of(labels: pd.DataFrame) -> pd.Series:
 
 
 def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
-    """Return one label per attention map: the newest adjudicated label, otherwise the majority of first-pass labels.
+    """Return one label per attention map: its newest adjudication or, if it has none, the majority of first-pass
+    labels.
 
     Tied maps are omitted, or have the first tied class by name if `with_ties`. The chosen label is one given in random
     order without a suggestion, if there is one.
@@ -208,7 +209,7 @@ def tied(labels: pd.DataFrame) -> list[str]:
 
 
 def by_way(labels: pd.DataFrame) -> pd.DataFrame:
-    """Compare two ways of labelling, groups of similar maps and single maps, by speed and agreement.
+    """Compare the speed and the agreement of two ways of labelling: in groups of similar maps, and one map at a time.
 
     `labels` has map_id, annotator, class, way and seconds, one label per annotator and map. Columns: way, labels,
     median_seconds, per_hour (a pause of more than a minute counts as one minute), pairs, and same: the fraction of
@@ -278,8 +279,7 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """The agreement of two raters on two classes. Only attention maps to which both raters assigned one of the two
-    classes are counted.
+    """The agreement of two raters on two classes, over attention maps to which each rater assigned one of the two.
 
     Attributes:
         differ: number of maps on which they differ.

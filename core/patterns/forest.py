@@ -294,8 +294,8 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings for fitting a random forest, optionally averaged with a second, boosted model. `rounds` is the number of
-    boosting rounds; 0 means no second model."""
+    """Settings for fitting a random forest, which may be averaged with a second, boosted model. `rounds` is the number
+    of boosting rounds. If it is 0, there is no second model."""
 
     trees: int = TREES
     seed: int = 0

@@ -376,7 +376,7 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """Return the calibration group of each training map; maps of the same group are held out together. The group is
+        """Return the calibration group of each training map. Maps of the same group are held out together. The group is
         the checkpoint or, if there is only one checkpoint, a group of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
