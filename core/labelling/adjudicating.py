@@ -118,7 +118,7 @@ def disputes(
     map_id: str | None = None,
     without_decisions_of: str | None = None,
 ) -> list[Dispute]:
-    """Return the maps that need adjudication: first those with the most different classes, then likely label errors.
+    """Return the maps that need adjudication. Maps with the most different classes come first, and likely errors last.
 
     `project` restricts to the labels of one project. `without_decisions_of` ignores the decisions of a person, so that
     they can decide again.

@@ -153,7 +153,7 @@ class Slot:
         ]
 
     def taken(self, now: float, latest: float) -> set[str]:
-        """Return the people whose label of this map counts, and those who have reserved the map at present."""
+        """Return the people whose label of this map counts, and those who currently have the map reserved."""
         return {*self.votes(), *self.live(now, latest)}
 
 
