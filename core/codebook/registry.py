@@ -63,7 +63,7 @@ def border_maps(name: str) -> tuple[BorderMap, ...]:
 
 
 def found_sets() -> dict[str, ClassSet]:
-    """Return the class sets in `core.codebook.sets` by name; default sets come first."""
+    """Return the class sets in `core.codebook.sets` by name. The default sets come first."""
     files = sorted(file.name for file in pkgutil.iter_modules(sets.__path__))
     found: list[ClassSet] = [import_module(f"{sets.__name__}.{file}").CLASS_SET for file in files]
     return {one.name: one for one in sorted(found, key=lambda one: not one.usual)}
@@ -77,7 +77,7 @@ for member in (member for shipped in SHIPPED.values() for member in shipped.clas
 
 
 def shipped_set(*, causal: bool) -> ClassSet:
-    """Return the bundled class set for decoder maps if `causal`, otherwise that for encoder maps."""
+    """Return the bundled class set for decoder maps if `causal` is True, otherwise that for encoder maps."""
     return next(described for described in SHIPPED.values() if described.causal == causal)
 
 
@@ -114,7 +114,7 @@ def drawn_map(class_set: str, name: str, *, length: int, seed: int) -> Map | Non
 
 
 def borders(class_set: str) -> list[Border]:
-    """Return the borders between classes that a class set's codebook describes; empty for a custom class set."""
+    """Return the borders between classes that a class set's codebook describes. A custom class set has none."""
     codebook = codebook_of(class_set)
     return list(codebook.borders) if codebook else []
 
