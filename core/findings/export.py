@@ -41,7 +41,7 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
-    """Format findings as Markdown. SVG figures are linked from the folder `pictures`; if it is "", figures are left
+    """Format findings as Markdown. SVG figures are linked from the folder `pictures`. If this is "", figures are left
     out."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
