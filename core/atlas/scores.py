@@ -267,7 +267,7 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Return the first table of scores, and those rows of the second whose (task, score) is not in the first."""
+    """Return the first table of scores, plus those rows of the second whose (task, score) is not in the first."""
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))
