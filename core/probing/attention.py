@@ -135,7 +135,8 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Return log probabilities [word, candidate] by sentence. Candidate 0 means no governor; j + 1 is word j."""
+    """Return log probabilities [word, candidate] by sentence. Candidate 0 stands for no governor, and j + 1 for word
+    j."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for batch in sentences.batches():

@@ -159,8 +159,8 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Return the layer weights of several fits, as [1 + refits, layer]. The first fit uses all sentences, and each
-    further fit uses a bootstrap sample of them."""
+    """Return the layer weights of several fits, as [1 + refits, layer]. The first fit is on all sentences, and each
+    further fit is on a bootstrap sample of them."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)
