@@ -17,15 +17,14 @@ Links = Sequence[tuple[int, int]]  # (source word, target word), from 0
 
 
 def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
-    """Return whether the guessed source word of each target word is linked to this target word in the gold alignment.
-    Target words without a gold link are left out."""
+    """Return, for each target word with a gold link, whether the gold alignment links the guessed source word to it."""
     linked, gold_links = sorted({target for _, target in links}), set(links)
     right = [[(int(row[target]), target) in gold_links for target in linked] for row in guessed]
     return np.array(right, dtype=bool).reshape(len(guessed), len(linked))
 
 
 class PositionTable:
-    """Baseline for word alignment that guesses the source word of a target word from word positions only.
+    """A word alignment baseline that guesses the source word of each target word from word positions alone.
 
     The guess for target word t of T in a source of S words is the source word most often linked to it in training
     examples; if (t, T, S) does not occur there, the word at the same relative position.
@@ -49,7 +48,7 @@ class PositionTable:
 
 @dataclass(frozen=True)
 class WordAlignment:
-    """An alignment of the words of two inputs: pairs of aligned words (indices), and unaligned words."""
+    """An alignment between the words of two inputs, with the indices of aligned pairs and of unaligned words."""
 
     pairs: tuple[tuple[int, int], ...]
     first_alone: tuple[int, ...]
@@ -61,8 +60,8 @@ def align_words(
     second: Sequence[str],
     sentences: tuple[Sequence[int | None], Sequence[int | None]] | None = None,
 ) -> WordAlignment:
-    """Align identical words of two inputs in order, ignoring case. If a span of words was replaced by an equally long
-    span, the words of the two spans are aligned one by one.
+    """Align identical words of two inputs in order, ignoring case. If a span of words was replaced by a span of the
+    same length, their words are aligned one by one.
 
     `sentences` has the sentence of each word of both inputs; words align only within a sentence. None marks special
     tokens, which are aligned in order.
@@ -88,7 +87,7 @@ def align_words(
 
 @dataclass(frozen=True)
 class MapChange:
-    """The difference between the attention maps of two inputs, for each head.
+    """The difference between the attention maps that each head has for two inputs.
 
     Attributes:
         cosine: similarity of the maps over aligned rows and columns, each row normalised to 1 there, 0 to 1; NaN if no

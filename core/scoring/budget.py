@@ -61,8 +61,8 @@ class BudgetTokens:
 def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-    """Return the category of each key, such as the previous token, for some queries, and whether syntax links the words
-    of query and key. Keys that a query cannot see are included."""
+    """Return the category of each key (such as the previous token) for each of some queries, and whether a syntactic
+    relation links the words of query and key. Keys that a query cannot see are included."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -140,8 +140,8 @@ class _Input:
 
     @cached_property
     def members(self) -> Float[np.ndarray, "draw_class query"]:
-        """Return masks of the queries in each class: first for the true classes, then for each random permutation of
-        the classes. The result is empty if classes are not measured."""
+        """Return a mask of the queries in each class, for the true classes and for each random permutation of the
+        classes. The result is empty if classes are not measured."""
         classes = self.tokens.classes
         if classes is None:
             return np.zeros((0, self.length), dtype=np.float32)
@@ -149,7 +149,7 @@ class _Input:
         return (is_class & self.queries).reshape(-1, self.length).astype(np.float32)
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-        """Return the category of each key for some queries (WIDTH if masked), and a mask of keys in two categories."""
+        """Return the category of each key for some queries (WIDTH if masked), and mask keys with two categories."""
         if self.length > ROWS:
             return self._rows_of(some)
         categories, contested = self._rows
@@ -168,8 +168,8 @@ class _Input:
 
     @cached_property
     def cells(self) -> Float[np.ndarray, "cell sum"]:
-        """Return a matrix that converts a flattened attention map to its total attention by category of keys, and to
-        the part of this attention that distance does not explain."""
+        """Return a matrix that maps a flattened attention map to sums by category of keys: the total attention, and the
+        part that distance does not explain."""
         categories, contested = self._rows
         length, at, position = self.length, self.tokens.classifying, np.arange(self.length)
         sums = np.zeros((length, length, SUMS + len(BEYOND)))
@@ -192,8 +192,8 @@ class _Input:
 
     @cached_property
     def compared(self) -> Bool[np.ndarray, " beyond"]:
-        """Return, for each category in BEYOND, whether an input has other keys at the same distance for comparison. All
-        values are False until `cells` is computed."""
+        """Return, for each category in BEYOND, whether the input has other keys at the same distance to compare with.
+        All values are False until `cells` is computed."""
         return np.zeros(len(BEYOND), dtype=bool)
 
     def take(self, head: int, start: int, weights: Any) -> None:
@@ -214,7 +214,7 @@ class _Input:
             self._sums[head, WIDTH:-1] = row[:WIDTH]
 
     def taken_by_class(self) -> Float[np.ndarray, "draw_class head category"]:
-        """Return the attention of one layer to each category, summed by class of query, and reset the sums."""
+        """Return the attention from each class of queries to each category of keys in one layer, and reset the sums."""
         sums, self._by_class = self._by_class, np.zeros_like(self._by_class)
         return sums.swapaxes(0, 1)
 
@@ -225,7 +225,7 @@ class _Input:
 
 
 class BudgetAttention:
-    """Observer that measures how every head divides its attention among categories of keys. The attribute `means`
+    """An observer that measures how every head divides its attention among categories of keys. The attribute `means`
     contains the fraction of attention to each category, averaged over inputs.
 
     Attributes:
@@ -252,7 +252,7 @@ class BudgetAttention:
         self._batch: dict[int, _Input] = {}
 
     def take(self, tokens: Sequence[BudgetTokens], numbers: Sequence[int]) -> "BudgetAttention":
-        """Set the inputs of the next model run, and the indices of these inputs in the study."""
+        """Set the inputs for the next model run, and their indices in the study."""
         self._tokens, self._numbers, self._batch = tokens, numbers, {}
         return self
 
@@ -273,8 +273,8 @@ class BudgetAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the attention of long inputs in blocks of queries; None if whole maps are needed. Effects beyond
-        distance are not measured for long inputs."""
+        """Return a request to process long inputs in blocks of queries; None if the observer needs whole maps. Effects
+        beyond distance are not measured for long inputs."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -349,7 +349,7 @@ FEWEST = 20  # queries of a class that is compared with the others
 
 @dataclass(frozen=True)
 class ClassDistances:
-    """How differently queries of each class and all other queries divide their attention among categories of keys.
+    """How queries of each class differ from all other queries in dividing their attention among categories.
 
     Attributes:
         value: Jensen-Shannon distance (base 2, 0 to 1); NaN if the class or the others have fewer than FEWEST queries.
@@ -368,7 +368,7 @@ def class_distances(
     counts: Float[np.ndarray, "_ query_class layer"],
     even: Float[np.ndarray, "query_class layer category"],
 ) -> ClassDistances:
-    """Measure how differently queries of each class and all other queries divide attention among categories of keys."""
+    """Measure how queries of each class differ from all other queries in dividing their attention among categories."""
     layers, heads = by_class.sums.shape[1:3]
     own = by_class.sums.sum(0).reshape(layers, heads, CLASSES, WIDTH)
     every = np.concatenate([own.transpose(2, 0, 1, 3)[None], drawn]).astype(float)

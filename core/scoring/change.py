@@ -52,7 +52,7 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
 
 
 class Change:
-    """Accumulator of changes in attention maps between two checkpoints, with the inputs whose maps change most."""
+    """An accumulator for changes in attention maps between two checkpoints, and for the inputs that change most."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool) -> None:
         self.statistics = STATISTICS + (WITHOUT_SINK if causal else ())

@@ -18,7 +18,7 @@ from .intervals import wilson_interval
 def interactions(
     alone: Float[np.ndarray, "head row"], together: Float[np.ndarray, "pair row"], pairs: Int[np.ndarray, "pair two"]
 ) -> Float[np.ndarray, "pair row"]:
-    """Return the interaction effect({i, j}) - effect(i) - effect(j) of each pair of heads, in the unit of the metric.
+    """Return the interaction effect({i, j}) - effect(i) - effect(j) for each pair of heads, in units of the metric.
 
     An effect is m of the unmodified model minus m with the ablation. Positive: redundant heads; negative: cooperating
     heads.
@@ -27,8 +27,8 @@ def interactions(
 
 
 def antithetic_orders(heads: int, count: int, generator: np.random.Generator) -> Int[np.ndarray, "order head"]:
-    """Return `count` random orders of the heads, in pairs of an order and its reverse. Raises InputError if `count` is
-    odd or below 2."""
+    """Return `count` random orders of the heads, in which every second order is the reverse of the one before it.
+    Raises InputError if `count` is odd or below 2."""
     if count < 2 or count % 2:
         raise InputError(
             "The number of random orders must be a positive even number, because every order is also used in reverse; "
@@ -39,7 +39,7 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Return, for each order of the heads, the set of heads that are ablated after each step."""
+    """Return, for each order of the heads, the sets of heads that are ablated after each step."""
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
@@ -71,7 +71,7 @@ CLAIMED = 0.95  # fraction of the fits in which a class must appear; otherwise t
 def class_shares(
     up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
 ) -> Float[np.ndarray, "head three"]:
-    """Return, for each head, the fractions of gate fits in which it is facilitating, interfering and irrelevant.
+    """Return, for each head, the fractions of gate fits that classify it as facilitating, interfering and irrelevant.
 
     Facilitating: gate above 1/2 at both prices. Interfering: below at both. Irrelevant: above only if the price pushes
     gates up (`up`). The remaining case has no class. Raises InputError without fits.
@@ -87,7 +87,7 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"]) -> list[GateClass]:
-    """Return the class of each head in most gate fits; "undecided" if its share of fits is below CLAIMED."""
+    """Return, for each head, its most frequent class in gate fits; "undecided" if its share is below CLAIMED."""
     return [CLASSES[int(row.argmax())] if row.max() >= CLAIMED - 1e-12 else "undecided" for row in shares]
 
 
@@ -97,8 +97,8 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # fraction
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """Return the significance level sqrt((2 threshold - 1) / edges) of the tests in stability selection, each of which
-    tests one edge on half of the input pairs.
+    """Return the significance level sqrt((2 threshold - 1) / edges) for stability selection, in which each test uses
+    one edge and half of the input pairs.
 
     At this level, at most one edge without an effect is expected to be stable. Two halves without common pairs both
     select such an edge with probability level^2. If a fraction `threshold` of all halves selects an edge, at least a
@@ -143,7 +143,7 @@ def selection_probabilities(
 
 
 def circuit_sizes(edges: int) -> list[int]:
-    """Return the circuit sizes (numbers of edges) at which a faithfulness curve is computed, in ascending order."""
+    """Return the numbers of edges for which a faithfulness curve is computed, in ascending order."""
     return sorted({min(edges, max(1, round(share * edges))) for share in SHARES})
 
 
@@ -163,7 +163,7 @@ def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int)
 
 @dataclass(frozen=True)
 class Recurring:
-    """The number of other training runs in which each head has a counterpart, with summary statistics.
+    """For each head, the number of other training runs that have a counterpart of this head, with summary statistics.
 
     Attributes:
         low, high: 95 % interval of the fraction of runs (Wilson 1927).
@@ -183,7 +183,7 @@ class Recurring:
 
 
 def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
-    """Return the number of other training runs in which each head has a counterpart (`matched`), as a measure of
+    """Return, for each head, the number of other training runs that have a counterpart of this head. This measures
     stability over seeds (arXiv 2602.16740)."""
     runs, matches = len(matched), matched.sum(0)
     below, above = np.clip(wilson_interval(matches, runs), 0, 1)
@@ -200,8 +200,8 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 
 
 def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
-    """Return the probability that random circuits of the same sizes have at least as many heads in common as the
-    circuits of several runs.
+    """Return the probability that random circuits of the same sizes share at least as many heads as the circuits of
+    several runs.
 
     Exact (hypergeometric, run by run); 1 for a single run.
     """

@@ -22,7 +22,7 @@ CONTROLLED = (
 
 
 def batch_level(number: int) -> float:
-    """Return the significance level ALPHA 6 / (pi^2 k^2) for batch number k of hypotheses, counted from 1."""
+    """Return the significance level ALPHA 6 / (pi^2 k^2) for the k-th batch of hypotheses, counted from 1."""
     if number < 1:
         raise InputError(f"Batches of hypotheses must be numbered from 1; got the number {number}. Correct the number.")
     return ALPHA * 6 / (math.pi**2 * number**2)
@@ -50,7 +50,7 @@ def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
 
 
 def significant_at_fdr(p: Sequence[float], level: float = ALPHA) -> list[bool]:
-    """Return which tests are significant at a false discovery rate of `level` (Benjamini and Yekutieli 2001)."""
+    """Return which tests are significant at the false discovery rate `level` (Benjamini and Yekutieli 2001)."""
     if not len(p):
         return []
     return [bool(q <= level) for q in scipy.stats.false_discovery_control(np.asarray(p, dtype=float), method="by")]
@@ -64,8 +64,8 @@ def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
 
 
 def widened(several: int) -> float:
-    """Return the factor by which 95 % normal intervals must be widened so that all of the `several` intervals cover
-    their true values with a joint probability of at least 95 % (Bonferroni)."""
+    """Return the factor by which `several` 95 % normal intervals must be widened so that they jointly cover their true
+    values with a probability of at least 95 % (Bonferroni)."""
     return float(scipy.special.ndtri(1 - 0.025 / several) / scipy.special.ndtri(0.975))
 
 

@@ -68,17 +68,17 @@ class SimilaritySums:
         return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
 
     def halves(self) -> tuple[int, int]:
-        """Return the numbers of inputs in the even-numbered and in the odd-numbered groups of inputs."""
+        """Return how many inputs are in even-numbered groups, and how many are in odd-numbered groups."""
         return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
-        """Return the similarity of each pair of heads, computed from half of the inputs. `number` (0 or 1) selects the
-        half, which must not be empty."""
+        """Return the similarity of each pair of heads, computed from one half of the inputs. `number` (0 or 1) selects
+        the half, which must not be empty."""
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return half the width of the 95 % interval of the similarity between every two heads, computed over groups of
-        inputs; NaN for fewer than two groups."""
+        """Return half the width of the 95 % interval for the similarity of every two heads, computed over groups of
+        inputs. NaN for fewer than two groups."""
         return _half_widths(self.sums, self.inputs)
 
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
@@ -118,7 +118,7 @@ def similarity_sums(
 
 @dataclass(frozen=True)
 class Matching:
-    """A one-to-one matching of heads with the heads of another checkpoint; -1 for a head without a match.
+    """A one-to-one matching between the heads of two checkpoints; -1 for a head without a match.
 
     Attributes:
         best: the most similar head, which several heads may share.
@@ -137,7 +137,7 @@ class Matching:
 
 
 def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, " head"]:
-    """Return, for each head, its match in the one-to-one matching of largest total similarity; -1 without a match."""
+    """Match heads one to one to maximise their total similarity. Return the match of each head, -1 without a match."""
     match = np.full(len(similarity), -1)
     heads, partners = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
     match[heads] = partners
@@ -164,7 +164,7 @@ def matching(sums: SimilaritySums) -> Matching:
 def counterparts(
     similarity: Float[np.ndarray, " head"], p: Float[np.ndarray, " head"], matches: Matching
 ) -> Bool[np.ndarray, " head"]:
-    """Return which heads have a counterpart in another checkpoint, which is a match that is both similar and reliable.
+    """Return which heads have a counterpart in another checkpoint, that is, a match that is both similar and reliable.
 
     p (`beyond_chance`) must be at most ALPHA, the similarity at least LEAST, the interval of the margin above 0, the
     halves must agree, and the distance must be at most NEARER times that to any other head. NaN counts as no match.
@@ -181,7 +181,7 @@ def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " h
 
 
 def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"]) -> Float[Tensor, "head row key"]:
-    """Return the attention rows that result from multiplying the attention scores (logits) by a factor."""
+    """Return the attention rows after multiplying the attention scores (logits) by a factor."""
     scores = torch.log(rows.clamp_min(SMALLEST)).masked_fill(rows == 0, -torch.inf)
     return torch.softmax(scores * factor[:, None, None], -1)
 
@@ -189,8 +189,8 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return, for each head, the factor for its attention scores that makes the mean entropy of its rows equal to
-    `entropy`, in nats. Factors are limited to the range from e^-7 to e^9."""
+    """Return, for each head, a factor for its attention scores that changes the mean entropy of its rows to `entropy`,
+    in nats. Factors are limited to the range from e^-7 to e^9."""
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
         middle = (low + high) / 2

@@ -53,7 +53,7 @@ HEAD_KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
 def bound_of(score: str) -> float | None:
-    """Return the threshold above which a score assigns a head to a role or pattern class; None without a threshold."""
+    """Return the threshold above which a score assigns a head to a role or pattern class; None if there is none."""
     return BOUNDS.get(score, MAJORITY if score.startswith(CLASS_SHARE) else None)
 
 
@@ -72,8 +72,8 @@ def kind_of(row: dict[str, float | None]) -> str:
 
 
 def drift(means: list[float]) -> float:
-    """Return the mean relative depth of a feature, from 0 (first layer) to 1 (last layer), with layers weighted by
-    their mean of the feature. NaN if all means are 0."""
+    """Return the mean relative depth of a feature, from 0 (first layer) to 1 (last layer). Each layer is weighted by
+    its mean of the feature. NaN if all means are 0."""
     total = sum(means)
     if not total or len(means) < 2:
         return float("nan")

@@ -24,7 +24,7 @@ from .heads import CACHED
 
 @dataclass(frozen=True)
 class Group:
-    """A group of near-duplicate heads, and the mean distance between two heads in the group."""
+    """A group of near-duplicate heads, and the mean distance between any two of them."""
 
     heads: tuple[Head, ...]
     middle: Head
@@ -32,7 +32,7 @@ class Group:
 
 
 def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], *, within: float) -> list[Group]:
-    """Return clusters of at least two similar heads by average linkage, in ascending order of their distance.
+    """Group similar heads by average linkage. Return clusters of two or more heads, the most similar first.
 
     Clusters are merged while their mean distance is at most the fraction `within` of the mean over all pairs of heads.
     Raises InputError unless it is between 0 and 1.
@@ -59,8 +59,8 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], 
 
 
 def matched(group: Group, heads: Sequence[Head], *, draws: int, seed: int) -> list[list[Head]]:
-    """Return random sets of heads outside a group, with the same number of heads in each layer as in the group. If a
-    layer has too few such heads, heads of any layer are added. Empty if too few heads are outside the group."""
+    """Draw random sets of heads outside a group, with as many heads in each layer as the group has. If a layer has too
+    few such heads, heads of any layer are added. Empty if too few heads are outside the group."""
     chance, matches = np.random.default_rng([seed, *(heads.index(head) for head in group.heads)]), []
     outside = set(heads) - set(group.heads)
     for _ in range(draws if len(outside) >= len(group.heads) else 0):
@@ -83,7 +83,7 @@ STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # settings of the scaling in Cla
 
 
 class HeadDistances:
-    """Observer that computes the Jensen-Shannon distance between the attention rows of every two heads.
+    """An observer that computes the Jensen-Shannon distance between the attention rows of every two heads.
 
     Distances to heads of layers without attention are NaN. `queries` rows are drawn from each input (None: all).
     """
@@ -103,7 +103,7 @@ class HeadDistances:
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
-        """Set the indices in the study of the inputs in the next model run."""
+        """Set the indices that the inputs of the next model run have in the study."""
         self._numbers = numbers
         return self
 
@@ -119,8 +119,8 @@ class HeadDistances:
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sampled attention rows of long inputs; None if whole maps are needed, because all rows are
-        compared or there are sinks."""
+        """Return a request for a random sample of the attention rows of long inputs; None if whole maps are needed,
+        because all rows are compared or there are sinks."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]

@@ -43,8 +43,8 @@ def effective_attention(
 def correlation(
     weights: Float[np.ndarray, "query key"], effective: Float[np.ndarray, "query key"], *, causal: bool = False
 ) -> float:
-    """Return Pearson's r between the raw and effective weights of one attention map; NaN if the raw or effective
-    weights are constant. If `causal`, only keys up to the query are compared."""
+    """Return Pearson's r between the raw and effective weights of one attention map; NaN if either are constant. If
+    `causal`, only keys up to the query are compared."""
     visible = np.tril_indices(len(weights)) if causal else ...
     raw, left = weights[visible].ravel(), effective[visible].ravel()
     if min(np.ptp(raw), np.ptp(left)) < 1e-12:

@@ -26,18 +26,18 @@ FEW_FLIPS = 5  # with fewer changed predictions, an interval is a much wider bou
 
 
 def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -> Int[np.ndarray, " head"]:
-    """Return the number of predictions that each intervention changes."""
+    """Return how many predictions each intervention changes."""
     return (np.asarray(after) != np.asarray(before)[None]).sum(1)
 
 
 def rows_for_flips(flipped: int, rows: int) -> int:
-    """Estimate how many examples are needed to observe FEW_FLIPS changed predictions; a lower bound if none has
+    """Estimate how many examples are needed to observe FEW_FLIPS changed predictions. This is a lower bound if none has
     changed."""
     return -(-FEW_FLIPS * rows // max(flipped, 1))
 
 
 def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
-    """Return the exact two-sided p value of McNemar's test for predictions before and after a change; 1 if no
+    """Return the exact two-sided p value of McNemar's test that compares predictions before and after a change; 1 if no
     prediction changes."""
     right_before, right_after = np.asarray(right_before, dtype=bool), np.asarray(right_after, dtype=bool)
     lost = int((right_before & ~right_after).sum())
@@ -46,7 +46,7 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
 
 
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
-    """Return a metric (accuracy, F1 of class 1, or Pearson's r) for each vector of example weights and each head.
+    """Return a metric (accuracy, F1 of class 1, or Pearson's r) for each head and for each vector of example weights.
 
     NaN if undefined (constant predictions for pearson); f1 is 0 if class 1 is never predicted, as in scikit-learn.
     Raises InputError for an unknown metric.
@@ -72,8 +72,8 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """Return one value per example such that the mean of the values is Pearson's r between gold and predicted values;
-    all values are 0 if r is undefined.
+    """Return one value per example such that their mean is Pearson's r between gold and predicted values. All values
+    are 0 if r is undefined.
 
     The value is r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r.
     """
@@ -82,17 +82,17 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
 
 
 def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[Interval]:
-    """Return the change in a metric (accuracy, f1 or pearson) when each head is ablated, with a paired 95 % interval.
-    None if the metric is undefined; bounds are also None for a single example."""
+    """Return how much ablating each head changes a metric (accuracy, f1 or pearson), with a paired 95 % interval. None
+    if the metric is undefined; bounds are also None for a single example."""
     return contrast_intervals(name, gold, before, after, np.eye(len(after)))
 
 
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[Interval]:
-    """Return, for each contrast, the weighted sum of the metric changes under several ablations, with a paired 95 %
-    interval. For example, weights of 1 for a group of heads and -1 for each of its heads give the effect of the group
-    minus the effects of its heads."""
+    """Return weighted sums of the metric changes under several ablations, with paired 95 % intervals. For example,
+    weights of 1 for a group of heads and -1 for each of its heads give the effect of the group minus the effects of its
+    heads."""
     after, intervals = np.asarray(after), []
     for contrast in contrasts:
         heads = np.flatnonzero(contrast)  # the metric may be undefined for other heads
@@ -104,7 +104,7 @@ def contrast_intervals(
 
 
 def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
-    """Return, for each head, the change in a mean outcome (after minus before), with a paired interval.
+    """Return how much a mean outcome changes for each head (after minus before), with a paired interval.
 
     `most` is the largest possible change of an example; one unseen example of that size in either direction is added.
     None if unknown, as for losses; bounds are then None for fewer than two changed examples.
@@ -181,8 +181,8 @@ def max_t(
 
 
 def unseen_share(heads: int, rows: int) -> float:
-    """Return, for heads that affect none of the measured examples, an upper bound for the fraction of all examples that
-    a head affects. The bound holds jointly for all heads with 95 % confidence.
+    """Return an upper bound for the fraction of all examples affected by a head that affects none of the measured
+    examples. The bound holds jointly for all such heads with 95 % confidence.
 
     (1 - share)^rows = .05 / heads; for 36 heads, 656 examples give 1 %.
     """
@@ -222,8 +222,8 @@ def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "hea
 
 @dataclass(frozen=True)
 class SplitHalf:
-    """The gain from ablating the head that is best on one half of the examples. The gain is measured on the other half,
-    and averaged over random splits.
+    """The gain from ablating the head that is best on one half of the examples, measured on the other half. The gain is
+    averaged over random splits.
 
     Attributes:
         low, high: 2.5 % and 97.5 % quantiles of held-out gains over splits of these examples; not a confidence
@@ -273,7 +273,7 @@ FLOOR = 0.1  # logits: with a smaller difference in m, a pair is left out and co
 
 @dataclass(frozen=True)
 class Recovered:
-    """The fraction of the logit difference that each patched set of components recovers, with interval and p value.
+    """The fraction of the logit difference that patching each set of components recovers, with interval and p value.
 
     Attributes:
         share: may be below 0 or above 1.
@@ -329,7 +329,7 @@ def recovered_share(
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank correlations between two scores of n heads, with p for Spearman's rho; None if a score is constant."""
+    """Rank correlations between two scores of n heads, and the p value of Spearman's rho; None for a constant score."""
 
     spearman: float | None
     kendall: float | None

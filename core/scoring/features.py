@@ -66,7 +66,7 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input with the tokens that have each feature, for drawing contrasts with tokens that do not."""
+    """An input and the tokens that have each feature, which are compared with random tokens that do not."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -76,7 +76,7 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Draw random contrasts between tokens with and without each feature in each input: up to DRAWS with an ordinary
+    """Draw random comparisons of tokens with and without each feature in each input: up to DRAWS with an ordinary
     query, and up to DRAWS with the classifying token as the query.
 
     Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
@@ -139,8 +139,8 @@ class _Drawn:
         return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
-        """Return the six token positions of each valid random contrast, and the index of its group, which is given by
-        input, feature and type of query.
+        """Return the six token positions of each valid random contrast, and the index of its group. Draws with the same
+        input, feature and type of query are in the same group.
 
         The positions are k, o, k+t, o+t, q and q+t: q is the query, k the key, o another key and t a shift.
         """
@@ -199,7 +199,7 @@ class RhombusCells:
 
     @classmethod
     def of(cls, drawn: Sequence[Rhombi]) -> "RhombusCells":
-        """Concatenate the query-key positions of all inputs in a batch, without invalid draws."""
+        """Concatenate the query-key positions of all valid draws for the inputs in a batch."""
         fits = np.stack([cells.fits for cells in drawn])
         queries = np.stack([cells.queries for cells in drawn])[fits]
         keys = np.stack([cells.keys for cells in drawn])[fits]
@@ -220,8 +220,8 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """Return, for each input, how much higher the log attention to tokens with a feature is than the log attention to
-    random tokens without it.
+    """Return, for each input, the log attention to tokens with a feature minus the log attention to random tokens
+    without it.
 
     In nats, averaged over draws; NaN without draws. `weights` are those of the cells of each draw, in the order of
     SIGNS.
@@ -238,7 +238,7 @@ NULLS = 3  # null draws of an input and feature
 
 @dataclass(frozen=True)
 class Marks:
-    """Positions of the tokens with each feature in one input, and random positions of other tokens for the baseline.
+    """The positions of the tokens with each feature in one input, and of random other tokens for the baseline.
 
     Attributes:
         nulls: positions drawn for the baseline; all False if there are too few other tokens.
@@ -309,8 +309,8 @@ SETS, AT_ONCE = 10_000, 1_000  # drawn sets of word types, and how many of them 
 
 
 def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndarray, "token head"]:
-    """Return the attention to each token minus the median attention to its BESIDE nearest tokens, for 2 or more
-    tokens."""
+    """Return the attention to each token minus the median attention to its BESIDE nearest tokens. There must be at
+    least two tokens."""
     width, token = min(BESIDE + 1, len(weights)), np.arange(len(weights))[:, None]
     window = np.clip(token - BESIDE // 2, 0, len(weights) - width) + np.arange(width)
     nearest = window[window != token].reshape(len(weights), -1)
@@ -379,13 +379,13 @@ class _Batch:
         self.types = [marks.types for marks in marks_of_inputs]
 
     def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
-        """Return the values at all marked key positions, sorted by group."""
+        """Return the values at the positions of all marked keys, sorted by group."""
         return values[self.owner, self.keys]
 
     def reduced(
         self, gathered: Float[np.ndarray, "place head"], by: np.ufunc
     ) -> Float[np.ndarray, "batch mark feature head"]:
-        """Combine the values of each group of keys into one value by the function `by`; NaN for empty groups."""
+        """Reduce the values of each group of keys to one value with the function `by`; NaN for empty groups."""
         reduced = np.full((int(np.prod(self.shape)), gathered.shape[1]), np.nan)
         if len(self.starts):
             exact = gathered.astype(np.float64) if by is np.add else gathered  # maxima need no higher precision
@@ -416,8 +416,8 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """Observer that measures the attention to tokens with each feature, averaged over inputs, with and without
-    subtracting a random baseline.
+    """An observer that measures the attention to tokens with each feature, with and without subtracting a random
+    baseline, averaged over inputs.
 
     Attributes:
         features: names, in the order of `Marks.tokens`.
@@ -456,8 +456,8 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request for each long input: the attention to each key, the attention row of the classifying token, and the
-        weights at random positions. None if whole maps are needed."""
+        """Return the sums that the observer needs for each long input: attention per key, the attention row of the
+        classifying token, and weights at random positions. None if it needs whole maps."""
         if queries != keys:
             return None
         batch = self._batch_of(inputs)
@@ -534,8 +534,8 @@ class FeatureAttention:
         }
 
     def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-        """Return two estimates [layer, head, 1] for each (definition of attention, feature): the attention to tokens
-        with the feature, and this attention minus its baseline."""
+        """Return, for each pair (definition of attention, feature), two estimates [layer, head, 1]: the attention to
+        tokens with the feature, and this attention minus its baseline."""
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
@@ -557,8 +557,8 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split an estimate that has one statistic per (definition, feature) into an estimate of the attention and an
-    estimate of the attention minus its baseline."""
+    """Split an estimate with one statistic per (definition, feature) into two estimates: the attention, and the
+    attention minus its baseline."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

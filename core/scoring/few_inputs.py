@@ -44,7 +44,7 @@ def spread_of(
     mean: Float[np.ndarray, "*cell"],
     unit_means: Float[np.ndarray, " unit *cell"] | None = None,
 ) -> Spread:
-    """Return the standard error and skewness of a mean, or of a ratio of sums, given one value per input.
+    """Return the standard error and skewness of a mean, or of a ratio of sums, from one value per input.
 
     Args:
         values: may be NaN where not used.
@@ -77,7 +77,7 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 
 
 def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
-    """Return the smallest 95 % interval that contains Student's interval and Hall's interval, which corrects for
+    """Return the smallest 95 % interval that contains both Student's interval and Hall's interval, which corrects for
     skewness. `lean` is the skewness of the values divided by the square root of their number."""
     with np.errstate(invalid="ignore"):
         far = scipy.special.stdtrit(degrees, (1 + CONFIDENCE) / 2)

@@ -27,7 +27,7 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Attention maps of inputs with equal length, and their special tokens, from which head scores are computed."""
+    """Attention maps and special tokens of inputs with equal length, from which head scores are computed."""
 
     weights: Any
     places: Sequence[SpecialPositions]
@@ -61,7 +61,7 @@ class MapBatch:
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums over the maps of long inputs, from which the same scores are computed as from whole maps (`MapBatch`)."""
+    """Sums over maps of long inputs, from which the same scores are computed as from whole maps (`MapBatch`)."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -82,7 +82,7 @@ class SumBatch:
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
         """Return the mean attention to the first token (`number` 0) or to the separators (`number` 1). NaN if there are
-        no such tokens, or if no query sees such a token and also another token."""
+        no such tokens, or if no query sees both such a token and another token."""
         return np.stack(
             [self._to_set(layer_sums, at, number) for layer_sums, at in zip(self.sums, self.places, strict=True)]
         )
@@ -108,12 +108,12 @@ CACHED = 2**17  # weights that stay in the processor's cache together
 
 
 def special_keys(at: SpecialPositions) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the keys for which attention is measured separately: the first token, and the separators."""
+    """Return the keys to which attention is measured separately: the first token, and the separators."""
     return (at.first,), at.separators
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
-    """Return a request for the sums over attention maps that `SumBatch` needs to compute head scores."""
+    """Return the request for the sums over attention maps that `SumBatch` needs to compute head scores."""
     sets = keys_as_values(special_keys(at), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 
@@ -167,7 +167,7 @@ def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any
 def normalised_mean(
     rows: Float[Any, "*heads query"], *, causal: bool, visible_keys: Real[np.ndarray, "*layers query"] | None = None
 ) -> Float[Any, "*heads"]:
-    """Return the mean over queries of entropy / ln(number of visible keys), from 0 (all attention on one key) to 1
+    """Return entropy / ln(number of visible keys), averaged over queries, from 0 (all attention on one key) to 1
     (uniform attention).
 
     Queries that see only one key are left out; NaN without queries. `rows` are entropies in nats. `visible_keys` of
@@ -212,5 +212,5 @@ LONG = 256  # tokens: among more, one sum of all weights of a map in float32 los
 
 
 def classifying_entropy(maps: MapBatch | SumBatch) -> Float[Any, "batch head"]:
-    """Return the entropy, in nats, of the attention row of the token from which classifiers predict."""
+    """Return the entropy, in nats, of the attention row of the token from which a classifier predicts."""
     return maps.row_entropies[np.arange(len(maps.places)), :, [places.classifying for places in maps.places]]

@@ -32,7 +32,7 @@ Runs = Shaped[np.ndarray, "*run row"]
 
 @dataclass(frozen=True)
 class Influence:
-    """A metric of several runs on the same examples, and the influence of each example on this metric.
+    """The value of a metric for several runs on the same examples, and the influence of each example on it.
 
     Attributes:
         value: NaN if undefined.
@@ -89,7 +89,7 @@ def change_ends(
     after: Runs,
     weights: Float[np.ndarray, " run"],
 ) -> tuple[float, float, float]:
-    """Return the change in a metric (after minus before), as a weighted sum over runs, with its 95 % interval. All
+    """Return the change in a metric (after minus before), weighted and summed over runs, with its 95 % interval. All
     values are NaN if the metric is undefined; bounds are NaN for fewer than two examples."""
     first, then = influence(name, gold, np.asarray(before)[None]), influence(name, gold, after)
     value = float(weights @ (then.value - first.value[0]))
@@ -135,7 +135,7 @@ def _skewed(value: float, rows: Rows, unseen: float) -> tuple[float, float]:
 
 
 def mean_score(name: str, gold: Rows, predicted: Runs) -> Interval:
-    """Return the mean metric of several runs, with an interval over examples and, for several runs, also over runs.
+    """Return the mean metric of some runs, with an interval over examples and, for several runs, also over runs.
 
     Two right and two wrong examples are added (Agresti and Coull 1998), or their equivalent for F1; r uses Fisher's
     scale.
@@ -153,8 +153,8 @@ def mean_score(name: str, gold: Rows, predicted: Runs) -> Interval:
 
 
 def score_difference(name: str, gold: Rows, first: Runs, second: Runs) -> Interval:
-    """Return the mean metric of some runs minus that of other runs on the same examples. If both groups have the same
-    number of runs, runs are paired."""
+    """Return the mean metric of one group of runs minus that of another group on the same examples. If both groups have
+    the same number of runs, runs are paired."""
     first_influence, second_influence = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
     value, rows = (
         float(first_influence.value.mean() - second_influence.value.mean()),

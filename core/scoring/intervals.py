@@ -44,7 +44,7 @@ RESAMPLES = 2000
 
 
 def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Interval:
-    """Return an accuracy over n words, sum(hits) / sum(totals), with its 95 % bootstrap interval over sentences.
+    """Return an accuracy over all words, sum(hits) / sum(totals), with a 95 % bootstrap interval over sentences.
 
     `hits` are right words of each sentence, and `totals` counted words. None if nothing is counted; no bounds for fewer
     than two sentences.
@@ -70,7 +70,7 @@ def share_difference(
     *,
     seed: int = 0,
 ) -> Interval:
-    """Return the difference between the accuracies of two predictions for the same words, paired by sentence.
+    """Return the difference in accuracy between two predictions for the same words, paired by sentence.
 
     `first` and `second` are right words of each sentence, and `totals` counted words. None as for `share_of`.
     """
@@ -174,8 +174,8 @@ EVERY_LAYER = slice(None)
 
 
 class Means:
-    """Accumulator of means over inputs for each layer, head and statistic, as sums of values divided by sums of counts.
-    Batches may be added in any order."""
+    """An accumulator for means over inputs for each layer, head and statistic, as sums of values divided by sums of
+    counts. Batches may be added in any order."""
 
     def __init__(self, layers: int, heads: int, statistics: int):
         self.sums = np.zeros((GROUPS, layers, heads, statistics))

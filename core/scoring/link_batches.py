@@ -36,7 +36,7 @@ class LinkedWords:
 
 
 class WordTable:
-    """A padded table of the sentence, number of tokens and spelling ID of every word, with one row per input."""
+    """A padded table (one row per input) of the sentence, number of tokens and spelling ID of every word."""
 
     def __init__(self, words_of_inputs: Sequence[LinkedWords]) -> None:
         shape = (len(words_of_inputs), max(len(words.words) for words in words_of_inputs))
@@ -48,8 +48,8 @@ class WordTable:
             self.spelling[row, : len(words.spellings)] = words.spellings
 
     def reachable(self, batch: Words, query: Words, key: Words, across: Bool[np.ndarray, "..."]) -> np.ndarray:
-        """Return whether two words may be linked: they must be in the same sentence or, if `across` is True for them,
-        in different sentences.
+        """Return whether two words may be linked. They must be in the same sentence or, where `across` is True, in
+        different sentences.
 
         False for special tokens, and from a word to itself. All arguments are broadcast.
         """
@@ -64,7 +64,7 @@ class WordTable:
 
 
 class LinkBatch:
-    """Links between words for inputs of equal length, by relation and direction, computed once for all layers.
+    """The links between words in inputs of equal length, by relation and direction, computed once for all layers.
 
     The group of a link is its input, turn and distance or, across sentences, its input, turn and query. Its baseline is
     all reachable pairs of its group that are not links of that turn.
@@ -184,8 +184,8 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return the values of every link, in the order of QUANTITIES. Links without a baseline get an excess of 0,
-        which is left out of `counts`."""
+        """Return the values of every link, in the order of QUANTITIES. If a link has no baseline, its excess is set to
+        0 and left out of `counts`."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
@@ -221,7 +221,7 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return whether the tokens of all words, in order, are exactly the tokens of the input, so that the input can be
+    """Return whether the tokens of all words, in order, are exactly the tokens of the input. Only such inputs can be
     read in blocks."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
@@ -244,8 +244,8 @@ class LinkSums:
 
 
 class LinkBlocks:
-    """Reader of the attention along the links of one input in one layer, one block of queries at a time. `cells`
-    contains the (query, key) positions from which contrasts are computed."""
+    """Read the attention along the links of one input in one layer, block by block of queries. `cells` contains the
+    (query, key) positions from which contrasts are computed."""
 
     def __init__(self, batch: LinkBatch, number: int, heads: int) -> None:
         self.batch, self.number, self.heads = batch, number, heads

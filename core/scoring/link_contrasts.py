@@ -50,7 +50,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Query-key positions for computing contrasts of links: three queries and three keys for each random draw.
+    """Query-key positions for computing the contrasts of links: three queries and three keys for each random draw.
 
     `fits` marks valid draws: all other positions are inside the input, between other words, and not linked. The
     positions of invalid draws are undefined.
@@ -71,8 +71,8 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """The six query-key positions of each valid random contrast of a link. The log attention at the first three
-    positions is added, and the log attention at the last three positions is subtracted."""
+    """The six query-key positions for each valid random draw of a link. A contrast adds the log attention at the first
+    three positions, and subtracts the log attention at the last three."""
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -234,8 +234,8 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the contrast of each link in nats: its log attention corrected for the effects of query, key and distance,
-    averaged over random draws; 0 without valid draws."""
+    """Return the contrast of each link in nats: its log attention corrected for the effects of query, key and distance.
+    It is averaged over random draws; 0 without valid draws."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
@@ -251,8 +251,8 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape attention weights from [head, position in any draw] to [position in a draw, draw, head], with `cells`
-    positions per draw."""
+    """Reshape attention weights from [head, position in any draw] to [position in a draw, draw, head], where each draw
+    has `cells` positions."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
@@ -288,7 +288,7 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """Observer that computes, in every head, the mean contrast of each group of links (`entries`). An input may have
+    """An observer that computes, in every head, the mean contrast of each group of links (`entries`). An input may have
     several groups; random draws depend only on the seed and the input."""
 
     def __init__(self, entries: Sequence[LinkEnds], *, layers: int, heads: int, causal: bool, seed: int) -> None:
@@ -310,7 +310,7 @@ class MeanContrasts:
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request, for each input, the attention weights that its contrasts need, ordered by group of links."""
+        """Return the attention weights that the contrasts of each input need, as requests ordered by group of links."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
         cells = [
             [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]

@@ -29,16 +29,16 @@ _EQUAL = 1e-6  # sums of the same float32 weights in another order differ by les
 
 
 def draws_needed(heads: int) -> int:
-    """Return the number of random draws needed so that a score can be significant at ALPHA after correction over
-    `heads` heads. The smallest possible p value is 1 / (draws + 1)."""
+    """Return how many random draws are needed so that a score can be significant at ALPHA after correction over `heads`
+    heads. The smallest possible p value is 1 / (draws + 1)."""
     return max(RESAMPLES, 2 * int(np.ceil(heads / ALPHA)) - 1)
 
 
 def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of a score over inputs. For each sum, the links of every input are moved to one of their
-    allowed positions, chosen at random.
+    """Return sums of a score over inputs, after moving the links of every input to a random allowed position. There is
+    one sum per random draw.
 
     `places` has, for each input, the score at each possible position, the true one first.
     """
@@ -53,7 +53,7 @@ def place_draws(
 def exchange_draws(
     groups: Sequence[Float[np.ndarray, "_ _ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of a score over inputs, after randomly permuting links among the inputs of each group.
+    """Return sums of a score over inputs, after randomly permuting links among the inputs in each group.
 
     `groups` has, for each group at [i, j], the score of input i with the links of input j.
     """
@@ -80,7 +80,7 @@ def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
 
 @dataclass(frozen=True)
 class Null:
-    """The observed sums of a score over inputs, and the random sums under a null hypothesis."""
+    """The observed sums of a score over inputs, and random sums under a null hypothesis."""
 
     observed: Float[np.ndarray, " cell"]
     draws: Float[np.ndarray, "draw cell"]
@@ -92,7 +92,7 @@ class Null:
 
 @dataclass(frozen=True)
 class LinkTest:
-    """The result for every head of testing the attention along links against four null models.
+    """The results, for every head, of testing the attention along links against four null models.
 
     Attributes:
         score, low, high: mean over inputs of a weight, with its 95 % interval.

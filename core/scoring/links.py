@@ -48,7 +48,7 @@ def links_in_pieces(encoding: Any, sentence: AnnotatedSentence, *, core: str = "
 def pairs_of(
     links: Links, *, direction: str = "element_to_target", pairing: str = "product", causal: bool = False
 ) -> tuple[Pair, ...]:
-    """Return the distinct (query, key) pairs whose attention weights are needed to score the links of an input.
+    """Return the distinct (query, key) pairs whose attention weights are needed to score the links in an input.
 
     "zip" joins the tokens of all elements, then of all targets, as the notebook does. `causal` leaves out pairs whose
     key follows the query. Raises InputError for an unknown direction or pairing.
@@ -114,7 +114,7 @@ def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Return random groups of at most `most` inputs with equal length, whose links a permutation test can exchange."""
+    """Divide inputs of equal length into random groups of at most `most`, in which tests permute links."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -138,7 +138,7 @@ class Placement(NamedTuple):
 
 
 class PairScores:
-    """Observer that computes the largest or mean attention weight of many groups of query-key pairs in every head."""
+    """Observe the largest or mean attention weight of many groups of query-key pairs in every head."""
 
     def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
         self._shape = (layers, heads)
@@ -164,7 +164,7 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request only the attention weights at the query-key pairs of each long input, in the order of the groups."""
+        """Return requests for the weights at the query-key pairs of each long input, in the order of the groups."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]
@@ -191,7 +191,7 @@ class PairScores:
 
 
 def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, causal: bool) -> dict[str, float]:
-    """Return the link scores of artificial heads that attend to the previous, next or first token, or uniformly."""
+    """Return the link scores of artificial heads: attending to the previous, next or first token, or uniformly."""
     pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return dict.fromkeys(("previous", "next", "first", "uniform"), float("nan"))
@@ -204,7 +204,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return named control pairs from the queries of `pairs` to the previous, the next and the first token."""
+    """Return control pairs by name, which link the queries of `pairs` to the previous, next and first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -246,8 +246,8 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 
 class QueryResiduals:
-    """Observer that compares, for each link, the attention to its key from its own query with the attention to this key
-    from every other query.
+    """An observer that measures how much more attention the key of each link gets from its own query than from other
+    queries.
 
     `places` has the pairs of each link at their true query, then at every other query. The mean attention at each
     distance is also stored.
@@ -277,7 +277,7 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request the attention of long inputs in blocks of queries; mean attention by distance needs all pairs."""
+        """Return a request for blocks of queries in long inputs; mean attention by distance needs all pairs."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
@@ -300,7 +300,7 @@ class QueryResiduals:
                 self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
-        """Return the mean relative attention of each head at each distance (key minus query) from -longest to longest.
+        """Return the mean relative attention of each head by distance (key minus query), from -longest to longest.
 
         In multiples of uniform attention; for decoders, log odds. 0 if no pair has that distance.
         """

@@ -34,7 +34,7 @@ def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray,
 
 
 class MeanPatterns:
-    """Observer that averages the resized attention maps of every head."""
+    """An observer that averages the resized attention maps of every head."""
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
         self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0
@@ -45,7 +45,7 @@ class MeanPatterns:
         self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the attention from each query to segments of equal length; None if whole maps are needed."""
+        """Request the attention from each query to segments of equal length. Return None if whole maps are needed."""
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -54,13 +54,13 @@ class MeanPatterns:
         self.inputs += len(inputs) if layer == self.first else 0
 
     def result(self) -> Float[np.ndarray, "layer head size size"]:
-        """Return the mean resized map of every head; NaN if there have been no inputs."""
+        """Return the mean resized map of every head; NaN if there were no inputs."""
         return self.sums / self.inputs if self.inputs else np.full_like(self.sums, np.nan)
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Unsupervised groups of heads whose mean maps are similar.
+    """Groups of heads with similar mean maps, found by unsupervised clustering.
 
     Attributes:
         group: index of the group of each head, the largest group first.
@@ -135,6 +135,6 @@ def redundancy_agreement(
 
 
 def nearest(distances: Float[np.ndarray, "head head"]) -> tuple[Sequence[int], Float[np.ndarray, " head"]]:
-    """Return the index of the nearest other head of each head (the first one in a tie), and the distance to it."""
+    """Return the index of the nearest other head for each head (the first one in a tie), and the distance to it."""
     apart = distances + np.diag(np.full(len(distances), np.inf))
     return [int(k) for k in apart.argmin(1)], apart.min(1)

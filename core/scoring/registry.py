@@ -102,8 +102,8 @@ HEAD_SCORES = {score.name: score for score in MAP_SCORES if score.name in ON_MAP
 def head_scores(
     weights: Float[Any, "*heads query key"], *, first: int | None, separators: Sequence[int], causal: bool
 ) -> dict[str, Float[Any, "*heads"]]:
-    """Return all HEAD_SCORES of one input by name; NaN if undefined. `first` is the position of [CLS] or the start
-    token, 0 if None."""
+    """Return a dictionary of all HEAD_SCORES for one input; NaN if undefined. `first` is the position of [CLS] or the
+    start token, 0 if None."""
     places = [SpecialPositions(first or 0, tuple(separators), first or 0)]
     maps = MapBatch(weights, places, causal)
     return {name: score.of(maps) for name, score in HEAD_SCORES.items() if score.of}
@@ -112,7 +112,7 @@ def head_scores(
 def map_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Return all HEAD_SCORES of some attention maps by name; NaN if undefined, as for neighbours in cross attention.
+    """Return a dictionary of all HEAD_SCORES for some maps; NaN if undefined, as for neighbours in cross attention.
 
     Entropy is over the keys that the layer sees, including a sink.
     """
@@ -131,8 +131,8 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention by name: one value or, if layers have attention windows, one value
-    per layer."""
+    """Return a dictionary of all HEAD_SCORES for uniform attention: one value or, if layers have attention windows, one
+    value per layer."""
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
     evenly = replace(
@@ -150,7 +150,7 @@ def even_scores(
 def long_scores(
     sums: Sequence[MapSums], at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Return all HEAD_SCORES of one long input by name, from sums over its maps; NaN if undefined.
+    """Return a dictionary of all HEAD_SCORES for one long input, computed from sums over its maps; NaN if undefined.
 
     Args:
         sums: of each layer, as requested by `special_needs`.
@@ -176,8 +176,8 @@ def long_scores(
 def long_even_scores(
     length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention on a long input by name: one value or, if layers have attention
-    windows, one value per layer."""
+    """Return a dictionary of all HEAD_SCORES for uniform attention on a long input: one value or, if layers have
+    attention windows, one value per layer."""
     layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
     return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
 

@@ -18,7 +18,7 @@ LEAST_PAIRS = 4  # two in each half, because one has no spread
 
 
 class OwnAndOthers:
-    """Observer of the distances of each head to other heads on the same input, and to itself on another input.
+    """An observer of the distance from each head to other heads on the same input, and to itself on another input.
 
     `sums` has, by half of the pairs, sums and sums of squares of (distance to itself on the other input of the pair)
     minus (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half.
@@ -75,8 +75,8 @@ class Repeated:
     pairs: int
 
     def share(self) -> tuple[float, float, float]:
-        """Return three fractions of heads: those with values above 0, with values significantly above 0, and with
-        values not significantly below 0."""
+        """Return three fractions of heads: with values above 0, with values significantly above 0, and with values not
+        significantly below 0."""
         half = widened(len(self.value)) * (self.high - self.low) / 2
         counts = (self.value > 0, self.value - half > 0, self.value + half > 0)
         return tuple(float(count.mean()) for count in counts)  # type: ignore[return-value]

@@ -41,7 +41,7 @@ LEAST = 0.01  # fraction of a row's weight; scaling up a smaller one would give 
 
 @dataclass(frozen=True)
 class RolePositions:
-    """The token positions that determine the targets of each head role. `repeat` is the (start, period) of a token
+    """The token positions that define the targets of each head role. `repeat` is the (start, period) of a token
     sequence that occurs twice in the input."""
 
     length: int
@@ -91,7 +91,7 @@ def role_scores(
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
     """Return the score of every head for every role, such as attending to the previous token; NaN for roles outside
-    `only`. `places` contains the role positions, which are the same for all inputs.
+    `only`. `places` contains the role positions, which must be the same for all inputs.
 
     `control` has the maps of equally long inputs without repeats. Raises InputError if `places` has a repeat and there
     is no control.
@@ -103,8 +103,8 @@ def role_scores(
 
 
 def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads statistic"]:
-    """Return four columns per role: the attention to the targets and this attention minus baseline, first with the
-    sink, then without it."""
+    """Return four columns per role: the attention to the targets, and this attention minus its baseline, both with the
+    sink and without it."""
     columns = []
     for score in scores.values():
         columns += [score.weight, score.weight - score.baseline]
@@ -150,7 +150,7 @@ def target_cells(places: RolePositions, role: Role) -> Cells:
 
 
 class RoleBlocks:
-    """Accumulator that computes role scores from blocks of queries, for inputs with the same role positions.
+    """An accumulator that computes role scores from blocks of queries, for inputs with the same role positions.
 
     Args:
         shape: of the heads, such as (head,) or (batch, head).
@@ -236,7 +236,7 @@ class _Side:
         return np.asarray((np.isin(shown.argmax(-1), self.places.rare) & (shown.max(-1) > 0)).sum(-1))
 
     def score(self, role: Role, control: "_Side | None") -> tuple[np.ndarray, np.ndarray]:
-        """Return the attention of each head to the targets of a role, and the attention expected under the baseline."""
+        """Return the attention of each head to the targets of a role, and the attention that the baseline predicts."""
         queries, keys = self.cells[role].T
         rows, weight = len(np.unique(queries)), self.targets[role]
         if not rows:
@@ -277,8 +277,7 @@ class _Side:
 
 
 def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads diagonal"]:
-    """Return the sum of each diagonal of a block of attention weights, from the lower left to the upper right
-    corner."""
+    """Sum each diagonal of a block of attention weights, from the lower left corner to the upper right corner."""
     *heads, queries, keys = block.shape
     wide = np.zeros((*heads, queries, queries + keys))
     wide[..., :keys] = block[..., ::-1, :]
@@ -292,8 +291,8 @@ def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndar
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """The attention of all heads to the targets of one role, and this attention minus its baseline, both with and
-    without the sink, as estimates [layer, head, 1]."""
+    """Estimates [layer, head, 1] of the attention to the targets of one role, and of this attention minus its baseline,
+    both with and without the sink."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -302,7 +301,7 @@ class RoleEstimate:
 
 
 class RoleMeans:
-    """Accumulator of the mean score of every head for every role, with uncertainty."""
+    """An accumulator for the mean score of every head for every role, with uncertainty."""
 
     def __init__(self, layers: int, heads: int):
         self.means = Means(layers, heads, 4 * len(ROLES))
@@ -340,8 +339,8 @@ class RoleMeans:
 
 
 def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.ndarray, "layer head"]]:
-    """Return q values for the null hypothesis that the attention to the targets of a role is at most its baseline
-    multiplied by `times`.
+    """Return q values for the null hypothesis that the attention to the targets of a role is at most `times` its
+    baseline.
 
     Benjamini-Hochberg over heads and roles together. (Pande et al. 2021, arXiv 2101.09115, test each head and role
     alone, which finds some of 144 heads and 8 roles by chance.) NaN if too few inputs have targets of the role.

@@ -30,8 +30,8 @@ def covariances(
     *,
     scaling: float,
 ) -> list[Float[Tensor, "batch head a b"]]:
-    """Return the covariance of the whole attention score with the part of the score that each pair of a query
-    contribution and a key contribution adds.
+    """Split each attention score into one part per pair of a query contribution and a key contribution. Return the
+    covariance of each part with the whole score.
 
     There is one tensor for each weighting of keys (`centred`), summed over queries, in squared units of scores. Divided
     by `score_variance`, the covariances are shares.
@@ -53,8 +53,8 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Return covariances as float64, in which the whole query and the whole key (at the indices `left_over`) are
-    replaced by the whole minus all other contributions.
+    """Replace the covariances of the whole query and the whole key (at the indices `left_over`) by those of the whole
+    minus all other contributions.
 
     `pairs` are `covariances` with the whole query and key at `left_over` (None: unchanged). Float64 input is modified
     in place.
@@ -99,7 +99,7 @@ def cell_terms(
     scaling: float,
 ) -> Float[Tensor, "a b"]:
     """Return how much each pair of a query contribution and a key contribution adds to one attention score, relative to
-    its mean over visible keys.
+    the mean over visible keys.
 
     The terms add up to the score minus the row mean. Raises InputError if the query does not see the key.
     """
@@ -116,8 +116,8 @@ def cell_terms(
 def map_distances(
     maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
-    """Return, for each head, the mean Jensen-Shannon distance (square root, bits) between its map and several other
-    maps. The distance is exactly 0 for rows that are equal up to float32 rounding."""
+    """Return the Jensen-Shannon distance (square root, bits) from each of several maps to the full map of each head,
+    averaged over rows. It is exactly 0 for rows that are equal up to float32 rounding."""
     middle, own = (maps + full) / 2, torch.special.entr(full)
     entries = torch.special.entr(middle) - (torch.special.entr(maps) + own) / 2
     divergence = entries.sum(-1) / np.log(2)  # entries are subtracted before they are added up

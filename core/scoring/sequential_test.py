@@ -46,7 +46,7 @@ HALVINGS = 26  # bisections of the range of means, to 1e-8 of it
 
 @dataclass(frozen=True)
 class Rules:
-    """Settings of a sequential test of head effects: margin, numbers of examples at interim analyses, and error rate.
+    """Settings for a sequential test of head effects: margin, numbers of examples at interim analyses, error rate.
 
     Attributes:
         margin: of the mean effect, in its units.
@@ -98,7 +98,7 @@ class Rules:
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
-        """Return the number of examples at each interim analysis.
+        """Return the numbers of examples after which interim analyses take place.
 
         The first, then 1.2 times `fewest`, and 1.2 times more each time, then all. If heads can be found not to matter
         at the first analysis: that, and 2, 3, 4, 6, 8 ... times as many.
@@ -128,7 +128,7 @@ class Rules:
 
     @property
     def wanted(self) -> float:
-        """Return the log capital at which a bet rejects a mean effect."""
+        """Return the log capital that a bet must reach to reject a mean effect."""
         return float(np.log(2 * self.heads / self.alpha))
 
 
@@ -136,8 +136,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return the log growth of the capital in bets that the mean effect exceeds `mean`, for each betting fraction; -inf
-    after a total loss. Effects must not exceed `clip`."""
+    """Return, for each betting fraction, the log growth of the capital in bets that the mean effect exceeds `mean`;
+    -inf after a total loss. Effects must not exceed `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -146,7 +146,7 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
 
 def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
-    """Return the log of the mean capital over bets with different betting fractions, weighted by WEIGHTS."""
+    """Return the log of the mean capital over bets with different betting fractions, which are weighted by WEIGHTS."""
     return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
 
@@ -162,7 +162,7 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """Return the log growth of the capital in four bets that the mean effect is above `margin`, above -`margin`, below
+    """Return the log growth of the capital in four bets: that the mean effect is above `margin`, above -`margin`, below
     `margin`, and below -`margin`."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
@@ -176,8 +176,8 @@ def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
 
 
 def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
-    """Return the probability that the test will have decided on each head after all examples, if the remaining examples
-    resemble the measured ones.
+    """Return the probability that the test will reach a decision on each head, if the remaining examples resemble the
+    measured ones.
 
     The log capital is assumed to grow at the same rate, with a normal error from the remaining examples and from the
     estimate of the rate. Uses the more likely verdict and the best fraction.
@@ -245,7 +245,7 @@ class Standings:
 
 
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
-    """Return the number of examples on which each head has been measured: the examples before its first NaN."""
+    """Return how many examples each head has been measured on, which is the number of values before its first NaN."""
     missing = np.isnan(effects)
     if not effects.shape[1]:
         return np.zeros(len(effects), dtype=int)
@@ -279,8 +279,8 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
 @dataclass(frozen=True)
 class NextStep:
-    """The next measurement of a sequential test, on examples from `start` up to but not including `stop`. If the test
-    has ended, `start` equals `stop`."""
+    """The next measurement in a sequential test, on the examples from `start` up to but not including `stop`. If the
+    test has ended, `start` equals `stop`."""
 
     heads: Int[np.ndarray, " some"]
     start: int

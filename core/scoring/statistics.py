@@ -14,8 +14,7 @@ from .registry import MAP_SCORES
 
 
 class HeadStatistics:
-    """Observer that computes every statistic in MAP_SCORES for each head, averaged over the inputs for which it is
-    defined."""
+    """An observer that averages every statistic in MAP_SCORES for each head over the inputs for which it is defined."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool):
         self.causal = causal
@@ -24,7 +23,7 @@ class HeadStatistics:
         self._numbers: Sequence[int] = ()
 
     def take(self, places: Sequence[SpecialPositions], numbers: Sequence[int]) -> "HeadStatistics":
-        """Set the special tokens and the indices in the study of the inputs in the next model run."""
+        """Set the special tokens for the next model run, and the indices of its inputs in the study."""
         self._places, self._numbers = places, numbers
         return self
 
@@ -38,8 +37,8 @@ class HeadStatistics:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request for each long input: entropies, distances, and attention to neighbours and special tokens. None if
-        whole maps are needed."""
+        """Return the sums that the observer needs for each long input: entropies, distances, and attention to
+        neighbours and special tokens. None if it needs whole maps."""
         if queries != keys or not all(score.of_sums for score in MAP_SCORES):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]

@@ -79,7 +79,7 @@ def _to_words(
 
 
 class RelationAttention:
-    """Observer that measures the attention along the links of every relation in both directions: weight, excess,
+    """An observer that measures the attention along the links of every relation in both directions: weight, excess,
     contrast and accuracy.
 
     `across` states which relations link words of different sentences.
@@ -113,8 +113,8 @@ class RelationAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request for each long input: the attention weights in blocks of queries, and the weights at the control
-        positions of contrasts. None if whole maps are needed."""
+        """Return a request for each long input: the attention weights in blocks of queries, and the weights at the
+        control positions for contrasts. None if whole maps are needed."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)
@@ -142,7 +142,7 @@ class RelationAttention:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
-        """Yield each relation and direction with a dictionary of the estimates [layer, head, 1] of all quantities."""
+        """Yield each relation and direction with a dictionary of estimates [layer, head, 1], one for each quantity."""
         estimate, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:
@@ -151,8 +151,7 @@ class RelationAttention:
 
 
 def best_distance(distances: Counter[int]) -> tuple[int, float]:
-    """Return the most frequent distance between linked words, and the accuracy of a baseline that always predicts this
-    distance.
+    """Return the most frequent distance between linked words, and the accuracy of always predicting this distance.
 
     Distances are 1 to FARTHEST both ways. The nearest in a tie; (0, NaN) without links.
     """

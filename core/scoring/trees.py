@@ -21,7 +21,7 @@ Mask = Bool[np.ndarray, " word"]
 
 
 def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
-    """Return the number of scored words attached to their gold governor (syntactic head), the numerator of UAS."""
+    """Count the scored words that are attached to their gold governor (syntactic head), the numerator of UAS."""
     return int(((np.asarray(gold) == np.asarray(predicted)) & scored).sum())
 
 
@@ -32,7 +32,7 @@ def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
 
 
 def governed(gold: Heads, scored: Mask) -> int:
-    """Return the number of scored words with a governor, the denominator of the undirected attachment score."""
+    """Count the scored words that have a governor, the denominator of the undirected attachment score."""
     return int((scored & (np.asarray(gold) != np.arange(len(gold)))).sum())
 
 
@@ -55,7 +55,7 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
 
 def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask) -> Int[np.ndarray, " tree"]:
-    """Return how many scored words each tree links to their gold governor in either direction (undirected UAS)."""
+    """Return how many scored words each tree links to their gold governor, in either direction (undirected UAS)."""
     counted = scored & (np.asarray(gold) != np.arange(len(gold)))
     return trees[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
 
@@ -136,7 +136,7 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
-    """Return the tree with every governor at a fixed offset; words whose offset leads outside the sentence are
+    """Return the tree with every governor at a fixed offset. Words whose offset leads outside the sentence become
     roots."""
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
