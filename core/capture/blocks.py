@@ -33,7 +33,7 @@ _WRITERS = {  # last linear module of a layer's attention and feed-forward block
 
 @dataclass(frozen=True)
 class PartChange:
-    """A change to one sublayer or layer of a model, which is ablated or whose output is replaced.
+    """A change to one sublayer or layer of a model: the component is ablated, or its output is replaced.
 
     Attributes:
         outputs: for each input, what the sublayer adds to the residual stream, or the output of the layer. None ablates
@@ -61,7 +61,7 @@ def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
-    """Return the module that computes what a sublayer adds to the residual stream; for a layer, the layer module."""
+    """Return the module that computes what a sublayer adds to the residual stream; for a layer, the layer itself."""
     layer = layers_of(checkpoint)[part.within(checkpoint.layers, checkpoint.heads).layer]
     if part.kind == "layer":
         return layer
@@ -70,7 +70,7 @@ def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
 
 @contextmanager
 def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs: Sequence[int]) -> Iterator[None]:
-    """Apply changes of sublayers and layers to all forward passes of this thread within the context."""
+    """Apply changes of sublayers and layers to all forward passes of this thread within this context."""
 
     def hook(change: PartChange) -> Any:
         def replace(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:

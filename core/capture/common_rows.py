@@ -37,7 +37,7 @@ def split_alike(first: Encoding, other: Encoding) -> bool:
 
 
 def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
-    """Pair the tokens of two encodings of an input by position. Both encodings must have the same tokens."""
+    """Pair the tokens of two encodings of the same input by position. Both encodings must have the same tokens."""
     groups = tuple((position,) for position in range(len(first)))
     return CommonInput(groups, groups)
 
@@ -76,7 +76,7 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
 
 @dataclass(frozen=True)
 class RowBlock:
-    """The attention rows of inputs with similar lengths in one padded tensor, and the index of the input of each
+    """The attention rows of inputs with similar lengths, padded to one tensor, and the index of the input for each
     row."""
 
     rows: Float[Tensor, "head row key"]
@@ -84,7 +84,7 @@ class RowBlock:
 
 
 class CommonRows:
-    """Observer that stores the attention rows of sampled queries over the tokens or words shared by two checkpoints.
+    """An observer that stores attention rows of sampled queries over the tokens or words that two checkpoints share.
 
     Args:
         groups: for each input, the positions of every shared token or word.
@@ -151,8 +151,8 @@ def take_rows(
 
 
 def blocks(rows: Sequence[Tensor]) -> list[RowBlock]:
-    """Group attention rows [head, row, key] into blocks of at most MOST_ROWS rows. Inputs of similar length share a
-    block, so that little padding is needed."""
+    """Group attention rows [head, row, key] into blocks of at most MOST_ROWS rows. Inputs with similar lengths share a
+    block to reduce padding."""
     order = sorted(range(len(rows)), key=lambda number: (-rows[number].shape[-1], number))
     made, start = [], 0
     while start < len(order):

@@ -52,7 +52,7 @@ class Comparison:
 
 
 def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[Change]) -> Comparison:
-    """Run one input with and without interventions, and compare attention maps and predictions.
+    """Run one input with and without interventions, and compare the attention maps and predictions.
 
     Classifiers predict classes, causal language models the next token, and masked ones the token at the first mask
     (without a mask, nothing). Raises InputError if the model computes no maps, and the errors of `run`.
@@ -143,8 +143,8 @@ def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
 
 
 def predicted(choices: Sequence[OutputChange]) -> tuple[OutputChange, OutputChange] | None:
-    """Return the most likely class or token before and after a change; None if the model predicts scores, or if a
-    prediction is missing before or after the change."""
+    """Return the most likely class or token before and after a change; None if the model predicts scores, or if there
+    is no prediction before or after the change."""
     first = [choice for choice in choices if math.isfinite(choice.logit_before)]
     then = [choice for choice in choices if math.isfinite(choice.logit_after)]
     if len(choices) < 2 or not first or not then:

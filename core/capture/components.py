@@ -89,8 +89,8 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """The component graph of a Transformer. Senders write to the residual stream, and receivers read from it. Edges
-    lead from each sender to all later receivers."""
+    """The component graph of a Transformer. Senders write to the residual stream, and receivers read from it. Each
+    sender has edges to all later receivers."""
 
     layers: int
     heads: int
@@ -101,11 +101,11 @@ class Graph:
 
     @property
     def receivers(self) -> int:
-        """Return the number of receivers. Each head counts as three receivers: query, key and value."""
+        """Return the number of receivers. Each head counts as three receivers: its query, key and value."""
         return self.layers * (3 * self.heads + 1) + 1
 
     def receiver(self, layer: int, head: int, kind: int) -> int:
-        """Return the index of the query (kind 0), key (1) or value (2) of a head among all receivers of edges."""
+        """Return the receiver index of one input of a head; `kind` is 0 for query, 1 for key and 2 for value."""
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
@@ -114,7 +114,7 @@ class Graph:
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the sender index of the first head in a layer: the number of senders before this head."""
+        """Return the index of the first head in a layer among all senders, which is the number of senders before it."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:
@@ -169,7 +169,7 @@ class Graph:
 
 
 def ends_of(name: str) -> tuple[Head, Head, str]:
-    """Parse the name of an edge between heads, such as "L1H2>L3H4.q". Raises InputError for other names."""
+    """Parse the name of an edge between heads, such as "L1H2>L3H4.q". Raises InputError for any other name."""
     sender, arrow, rest = name.partition(">")
     reader, dot, kind = rest.partition(".")
     if not arrow or not dot or kind not in INPUTS:

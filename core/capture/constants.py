@@ -27,8 +27,8 @@ STEP_SIZE = 0.1  # as a multiple of the standard deviation of the layer's mean o
 
 @dataclass(frozen=True)
 class Fitted:
-    """The fitted constant output of every head, and the mean losses on the examples used for fitting (cross-entropy in
-    nats, or squared error); NaN for heads that were not fitted.
+    """The fitted constant output of every head, and the mean losses on the fitting examples (cross-entropy in nats, or
+    squared error); NaN for heads that were not fitted.
 
     Attributes:
         mean, zero: loss with only this head set to its mean output, or to 0.
@@ -41,8 +41,8 @@ class Fitted:
     fitted: Float[Tensor, "layer head"]
 
     def stuck(self) -> list[tuple[int, int]]:
-        """Return the heads (layer, head) whose fitted constant has no lower loss than their mean output or an output of
-        0."""
+        """Return the heads (layer, head) whose fitted constant has a loss that is not lower than the losses for their
+        mean output and for an output of 0."""
         start = torch.minimum(self.mean, self.zero)
         return [(int(layer), int(head)) for layer, head in (self.fitted >= start).nonzero().tolist()]
 

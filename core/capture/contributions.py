@@ -37,7 +37,7 @@ FEW = 8  # largest segment table that is factored into weights and a 0/1 mask
 
 
 def sum_of(value: object) -> Sum | None:
-    """Return the contributions attached to a tensor, whose sum is this tensor; None if there are none."""
+    """Return the contributions that are attached to a tensor and sum to it; None if there are none."""
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 
@@ -95,7 +95,7 @@ _ADDITIONS = frozenset(("add", "__add__", "__radd__"))
 
 
 class Carrying(TorchFunctionMode):
-    """Torch function mode that represents tensors in a forward pass as sums of contributions of components.
+    """A Torch function mode that represents the tensors in a forward pass as sums of contributions by components.
 
     Attributes:
         tables: the component of each embedding table, by the id of its weights.
@@ -251,7 +251,7 @@ TOLERANCE = 1e-4  # of a row's largest |score|; beyond it a family is not exact 
 
 @dataclass(frozen=True)
 class HeadInputs:
-    """Queries and keys of one layer for a batch of inputs with equal length, each stored as a sum of contributions.
+    """Queries and keys of one layer, each stored as a sum of contributions, for inputs of equal length.
 
     Attributes:
         part: the set of heads; "" if there is only one.
@@ -292,7 +292,7 @@ class HeadInputs:
 
     @cached_property
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """Return the attention weights, recomputed from contributions. There is no attention sink, so rows sum to 1."""
+        """Return the attention weights, recomputed from contributions. Rows sum to 1 because there is no sink."""
         return torch.softmax(self.scores.masked_fill(~self.visible, -math.inf), -1)
 
 
@@ -368,7 +368,7 @@ class _Reading:
         self.run = AttentionRun(checkpoint.calls)  # the pass's own, once it exists
 
     def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
-        """Pass the queries and keys of a layer, as sums of contributions, to the callback."""
+        """Call the callback with the queries and keys of a layer, as sums of contributions."""
         with torch._C.DisableTorchFunction():
             if call in self.wanted:
                 self.take(self._inputs(call, query, key, mask, about), self.inputs)
@@ -377,7 +377,7 @@ class _Reading:
             raise _Enough
 
     def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Store the outputs of all heads in a layer as contributions to the residual stream."""
+        """Store the outputs of all heads in a layer as separate contributions to the residual stream."""
         heads = next(head_set for head_set in self.checkpoint.sets if call in head_set.calls)
         layer = heads.layer_of(call)
         stack = "decoder" if heads.part == "cross" else heads.part

@@ -35,7 +35,7 @@ class Contributor:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Return a sort key for components: embeddings first, then layer by layer, biases last."""
+        """Return a sort key that orders components: embeddings first, then layer by layer, biases last."""
         is_bias = self.kind in ("bias", "last bias")
         return (
             is_bias,
@@ -61,7 +61,7 @@ class Contributor:
 
     @property
     def label(self) -> str:
-        """Return the name of this component as pages show it, such as "L2H5" or "feed-forward of L3"."""
+        """Return the name of this component as it is shown on pages, such as "L2H5" or "feed-forward of L3"."""
         stack = f"{self.part} " if self.part and self.layer is not None else ""
         if self.kind == "head":
             return f"{stack}L{(self.layer or 0) + 1}H{(self.head or 0) + 1}"

@@ -63,12 +63,12 @@ def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden
 
 
 def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of a feed-forward sublayer, without LayerNorms and residual connection."""
+    """Return the output of a feed-forward sublayer, without its LayerNorms and residual connection."""
     return block.narrow(block.wide(states, activation=block.activation))
 
 
 def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of a layer from the residual stream `middle` before its feed-forward sublayer and the output
+    """Return the output of a layer, given the residual stream `middle` before its feed-forward sublayer and the output
     `fed` of this sublayer. The two tensors are broadcast to a common shape."""
     return middle + fed if block.norm_first else block.norms[1](middle + fed)
 
@@ -100,7 +100,8 @@ Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*v
 
 @dataclass(frozen=True)
 class AlignedPairs:
-    """Pairs of inputs A and B with aligned positions (position in A, position in B). All inputs A have the same length.
+    """Pairs of inputs A and B, with pairs of aligned positions (position in A, position in B). All inputs A have the
+    same length.
 
     Raises InputError if the numbers of inputs differ, or a pair has no aligned position or one outside the input.
     """
@@ -116,7 +117,7 @@ class AlignedPairs:
 @dataclass(frozen=True)
 class PairRun:
     """The results of a forward pass on inputs A. `own` is what each sender adds to the residual stream on A, and
-    `other` is what the sender adds on the paired inputs B.
+    `other` is what it adds on the paired inputs B.
 
     At positions of A that are not aligned, `other` is what the sender adds in A.
     """
@@ -136,7 +137,7 @@ class PairRun:
 
 
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
-    """Run the model on inputs A, which have equal length, and on the paired inputs B."""
+    """Run the model on inputs A, which must have equal length, and on the paired inputs B."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     outputs = contributions(stack, layers)
     other = outputs.clone()
@@ -152,7 +153,7 @@ def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
 
 @dataclass(frozen=True)
 class Streams:
-    """The residual stream of inputs A at one layer, in one copy for each earlier sender. In each copy, the output of
+    """Copies of the residual stream of inputs A at one layer, one for each earlier sender. In each copy, the output of
     that sender is replaced by its output on the paired inputs B.
 
     Attributes:
@@ -165,7 +166,7 @@ class Streams:
 
 
 def streams(run: PairRun) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
-    """Yield, for each layer, the residual stream of inputs A in one copy for each earlier sender. In each copy, the
+    """Yield, for each layer, copies of the residual stream of inputs A, one for each earlier sender. In each copy, the
     output of that sender is replaced by its output on the paired inputs B.
 
     The last value is the input of the output layer.
@@ -251,8 +252,8 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """Return how much the output of each head (before W_O) changes if only its query, only its key or only its value is
-    computed from a changed residual stream. `changed_streams` are inputs of the attention sublayer."""
+    """Return how much the output of each head (before W_O) changes if only its query, only its key or only its value
+    reads a changed residual stream. `changed_streams` are inputs of the attention sublayer."""
     block, own = run.stack.blocks[layer], run.layers[layer]
     senders, pairs, length, hidden = changed_streams.shape
     shared = block.qkv(changed_streams.flatten(0, 1)).view(-1, length, 3, block.heads, hidden // block.heads)
@@ -391,8 +392,8 @@ def edge_attributions(
 def circuit_logits(
     run: PairRun, circuits: Bool[Tensor, "circuit receiver sender"], *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "circuit pair choice"]:
-    """Return the logits of inputs A for every circuit. Edges in the circuit carry values from A, and all other edges
-    carry values from B.
+    """Return the logits of inputs A for every circuit. Edges in the circuit have values from A, and all other edges
+    have values from B.
 
     Senders in the circuit contribute what they compute in this run. With all edges, the result is the logits of A;
     without edges, and for B of equal length, those of B. `circuits` is as `Graph.mask`.

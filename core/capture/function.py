@@ -35,8 +35,8 @@ Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 def refuse_no_number(
     layer: int, numbers: Float[Tensor, "head query"], values: str = "Attention scores", *, head: int = 0, query: int = 0
 ) -> None:
-    """Raise CheckpointError, which names the layer, head and token, if attention scores or outputs contain NaN or
-    infinity."""
+    """Raise CheckpointError if attention scores or outputs contain NaN or infinity. The message names the layer, head
+    and token."""
     if not bool(torch.isfinite(numbers).all()):
         row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
         raise CheckpointError(
@@ -46,7 +46,7 @@ def refuse_no_number(
 
 
 def refuse_no_query(layer: int, query: Float[Tensor, "batch head query dim"]) -> None:
-    """Raise CheckpointError if a query vector contains NaN or infinity, for which SDPA on the CPU would return 0."""
+    """Raise CheckpointError if a query vector contains NaN or infinity, for which SDPA returns 0 on the CPU."""
     if query.device.type == "cpu" and not torch.isfinite(query.sum(dtype=torch.float32)):
         for sums in query.sum(-1, dtype=torch.float64):
             refuse_no_number(layer, sums)
@@ -60,7 +60,7 @@ def refuse_no_output(layer: int, output: Float[Tensor, "batch query head dim"]) 
 
 
 def has_no_numbers(values: Tensor) -> bool:
-    """Return whether a tensor contains NaN or +infinity; -infinity is allowed, for logits of impossible tokens."""
+    """Return whether a tensor contains NaN or +infinity. Logits of impossible tokens may be -infinity."""
     if not values.is_floating_point() or torch.isfinite(values.sum(dtype=torch.float32)):
         return False
     return bool((torch.isnan(values) | (values == float("inf"))).any())
@@ -70,7 +70,7 @@ def has_no_numbers(values: Tensor) -> bool:
 
 
 class PassEnded(BaseException):
-    """Exception that ends a forward pass after the last observed layer. The code of a model must not catch it."""
+    """Exception that ends a forward pass after the last observed layer. Model code must not catch it."""
 
 
 @dataclass
@@ -121,20 +121,20 @@ class AttentionRun:
     last: int | None = None
 
     def next_layer(self) -> int:
-        """Count another attention call, and return the zero-based layer of this call."""
+        """Count one more attention call, and return the zero-based layer of this call."""
         call = self.calls % self.layers
         self.calls += 1
         return self.numbers[call] if self.numbers else call
 
     def end_after(self, layer: int) -> None:
-        """Raise PassEnded to stop the forward pass if `layer` is the last whose attention weights are observed."""
+        """Raise PassEnded to end the forward pass if `layer` is the last layer whose attention weights are observed."""
         if layer == self.last:
             self.ended = True
             raise PassEnded
 
     @property
     def asks(self) -> bool:
-        """Return whether this run observes or changes attention, so that a forward pass without attention calls is an
+        """Return whether this run observes or changes attention. If so, a forward pass without attention calls is an
         error."""
         asked = (self.watcher, self.head_changes, self.cuts, self.streamer, self.reporter, self.mixer, self.opener)
         return any(asked) or self.gates is not None or self.nudged
@@ -145,7 +145,7 @@ _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=
 
 @contextmanager
 def running(run: AttentionRun) -> Iterator[AttentionRun]:
-    """Context manager that applies the settings of a run to all forward passes of this thread; it cannot be nested."""
+    """Apply the settings of a run to all forward passes of this thread within this context, which cannot be nested."""
     token = _CURRENT.set(run)
     try:
         yield run
@@ -154,8 +154,7 @@ def running(run: AttentionRun) -> Iterator[AttentionRun]:
 
 
 def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a module hook that acts only in the current thread, because sessions in other threads may use the same
-    model.
+    """Return a module hook that acts only in the current thread, because other threads may use the same model.
 
     Other threads may call it with fewer arguments: torch stores `with_kwargs` apart from the hook, so a hook that is
     being added or removed can be called without keyword arguments.
@@ -170,7 +169,7 @@ def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Context manager that ends each forward pass, without output, once the attention weights of the last layer in
+    """Within this context, end each forward pass without output once the attention weights of the last layer in
     `layers` are known. If `layers` is empty or None, forward passes are not cut short."""
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
@@ -187,7 +186,7 @@ def attention(
     dropout: float = 0.0,
     **options: Any,
 ) -> tuple[Float[Tensor, "batch query head value_dim"], Float[Tensor, "batch head query column"] | None]:
-    """Compute attention with the changes of the current run, in place of the attention function of transformers.
+    """Compute attention with the changes of the current run. Replaces the attention function of transformers.
 
     Returns the outputs of heads before W_O, and the weights if they were computed whole, otherwise None.
 
@@ -260,8 +259,8 @@ def attention_weights(
     options: dict[str, Any],
     cuts: Sequence[Cut] = (),
 ) -> Float[Tensor, "batch head query column"]:
-    """Return softmax(Q K^T * scaling + mask) without the edges in `cuts`, equal to the result of the eager functions of
-    transformers.
+    """Return softmax(Q K^T * scaling + mask) without the edges in `cuts`, as the eager functions of transformers
+    compute it.
 
     At least float32. Rows sum to 1, or to less if a cut does not renormalise. A sink is the last column. Raises
     InterventionError if a cut leaves a query without a visible key.

@@ -44,7 +44,7 @@ def fit_gates(
     *,
     steps: int = STEPS,
 ) -> Float[Tensor, "fit layer head"]:
-    """Fit one gate per head, from 0 (ablated) to 1 (unchanged), for each price of a gate, by minimising mean loss +
+    """For each price of a gate, fit one gate per head, from 0 (ablated) to 1 (unchanged), by minimising mean loss +
     price x sum of gates.
 
     Labels are class indices (cross-entropy) or scores (squared error). Raises CheckpointError without a classifier,

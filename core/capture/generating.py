@@ -44,7 +44,7 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt, the text generated from it, and its attention maps (None if the prompt has more than WHOLE tokens)."""
+    """A prompt, the generated text, and the attention maps of the prompt (None if it has more than WHOLE tokens)."""
 
     prompt: Encoding
     maps: AttentionMaps | None
@@ -170,7 +170,7 @@ def generate(
 
 
 def translated(checkpoint: Checkpoint, text: str) -> str:
-    """Return the translation of a text by an encoder-decoder with greedy decoding."""
+    """Return the translation of a text by an encoder-decoder that uses greedy decoding."""
     source = checkpoint.encode(text)
     given = torch.tensor([source.ids], device=checkpoint.device)
     room = min(MOST, checkpoint.max_length - 1)
@@ -180,7 +180,7 @@ def translated(checkpoint: Checkpoint, text: str) -> str:
 
 
 def ends_of(checkpoint: Checkpoint) -> set[int]:
-    """Return the IDs of the tokens at which a model stops generating."""
+    """Return the IDs of the tokens after which a model stops generating."""
     settings = getattr(checkpoint.model, "generation_config", None)
     ends = getattr(settings, "eos_token_id", None)
     ends = checkpoint.tokenizer.eos_token_id if ends is None else ends

@@ -24,8 +24,7 @@ READINGS: tuple[str, ...] = ("example", "token")
 
 @dataclass(frozen=True)
 class Gradients:
-    """Sums over inputs of the absolute gradient of the loss with respect to a gate, which is a factor on a head's
-    output.
+    """Absolute gradients of the loss with respect to a gate, which is a factor on a head's output, summed over inputs.
 
     Attributes:
         example: sum over inputs of |dL/dxi_h|, float64.
@@ -53,7 +52,7 @@ def gradients(
     *,
     zeroed: Float[Tensor, "layer head"] | None = None,
 ) -> Gradients:
-    """Return gradients of the loss, in eval mode, with respect to the gate (a factor of 1) on the output of every head.
+    """Return gradients of the loss with respect to the gate of every head (a factor of 1 on its output), in eval mode.
 
     `labels` are class indices (cross-entropy), or scores for one output (squared error). `zeroed` is 0 for pruned
     heads. Raises CheckpointError without a classifier, InputError if inputs and labels do not match, and

@@ -33,8 +33,7 @@ class Given:
 
 @runtime_checkable
 class StandInSource(Protocol):
-    """A source of outputs that replace those of heads in the ablation methods "mean", "resample", "constant" and
-    "patch"."""
+    """A source of replacement outputs for heads, in the ablation methods "mean", "resample", "constant" and "patch"."""
 
     @property
     def operator(self) -> str:
@@ -46,7 +45,7 @@ class StandInSource(Protocol):
 
 @dataclass(frozen=True)
 class Intervention:
-    """An ablation method applied to a set of heads.
+    """An ablation method that is applied to a set of heads.
 
     Attributes:
         operator: "disable": uniform attention over the visible keys (1/L; causal 1/(i+1); Kovaleva et al. section 4.6).
@@ -63,7 +62,7 @@ class Intervention:
 
 @dataclass(frozen=True)
 class Knockout:
-    """Attention knockout: edges from queries to keys that are cut in the heads of some layers (Geva et al. 2023).
+    """Attention knockout: the edges from queries to keys that are cut in the heads of some layers (Geva et al. 2023).
 
     Attributes:
         edges: a function that returns, for an input, True where an edge is cut.
@@ -196,7 +195,7 @@ def cuts_of(
 
 
 def known_operator(name: str) -> str:
-    """Check that users can choose an ablation method, and return its name. Raises InterventionError otherwise."""
+    """Return the name of an ablation method. Raises InterventionError unless users can choose the method."""
     check_choice("An ablation method", name, (*OPERATORS, *FROM_REFERENCE), InterventionError)
     return name
 
@@ -222,8 +221,8 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
 
 
 def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
-    """Raise InterventionError for an ablation method that is undefined in a stack of an encoder-decoder; queries of
-    cross attention, for example, have no position among the keys."""
+    """Raise InterventionError if an ablation method is undefined for cross attention or another stack of an
+    encoder-decoder. In cross attention, for example, queries have no position among the keys."""
     for change in changes:
         if isinstance(change, Knockout) or not part:
             continue
@@ -257,8 +256,8 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Replace the attention rows of ablated heads by fixed rows that sum to 1, and return all rows. The weights have no
-    sinks; the ablation method is disable, previous, current, next or first."""
+    """Replace the attention rows of ablated heads by fixed rows that sum to 1, and return all rows. The ablation method
+    is disable, previous, current, next or first, and the weights have no sinks."""
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 

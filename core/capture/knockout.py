@@ -28,7 +28,7 @@ _OFFSETS = {"current": 0, "previous": -1, "next": 1}
 
 @dataclass(frozen=True)
 class NamedEdges:
-    """A set of attention edges (query-key pairs) that is known by a name, such as all edges to separators.
+    """A named set of attention edges (query-key pairs), such as all edges to separators.
 
     In causal models, edges to later keys and the edge from the first token to itself are excluded. Instances are
     hashable.
@@ -59,8 +59,8 @@ class NamedEdges:
 
 @dataclass(frozen=True, eq=False)
 class LinkEdges:
-    """The attention edges between linked positions of each input, given as (earlier position, later position). If
-    `causal`, only the edge from the later to the earlier position is cut, otherwise the edges in both directions."""
+    """The attention edges between linked positions of each input, which are given as (earlier, later). If `causal`,
+    only the edge from the later to the earlier position is cut, otherwise the edges in both directions."""
 
     links: Mapping[Encoding, Sequence[tuple[int, int]]]
     causal: bool
@@ -74,8 +74,8 @@ class LinkEdges:
 
 
 def edges_of(kind: str, *, causal: bool) -> NamedEdges:
-    """Return the set of attention edges with the given name. Raises InputError for an unknown name, and for "next" in
-    causal models."""
+    """Return the named set of attention edges. Raises InputError for an unknown name, and for "next" in causal
+    models."""
     if kind not in EDGES:
         raise InputError(
             f"The kind of edges to cut must be one of {', '.join(EDGES)}, or edges between chosen words; got "
@@ -90,7 +90,7 @@ def edges_of(kind: str, *, causal: bool) -> NamedEdges:
 
 
 def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding], Bool[Tensor, "query key"]]:
-    """Return a function that marks the attention edges of an input from the given queries to the given keys.
+    """Return a function that marks the attention edges of an input from given queries to given keys.
 
     Raises InputError without queries or keys; the function raises InputError if a position is outside the input.
     """

@@ -49,18 +49,18 @@ class BlockMaps:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Return a label for each block: its first and last position, counted from 1, such as "1–32"."""
+        """Return a label for each block, such as "1–32", with its first and last position (counted from 1)."""
         starts = range(0, len(self.tokens), self.block)
         return tuple(f"{start + 1}–{min(start + self.block, len(self.tokens))}" for start in starts)
 
 
 def block_of(length: int) -> int:
-    """Return the smallest block size in tokens for which an input of this length has at most BLOCKS blocks."""
+    """Return the smallest block size, in tokens, that divides an input of this length into at most BLOCKS blocks."""
     return max(1, -(-length // BLOCKS))
 
 
 def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
-    """Compute the largest attention weight in every block for every head, in one pass without storing whole maps.
+    """Compute the largest attention weight in every block for every head, in one pass that stores no whole maps.
 
     Raises InputError if the input was truncated, and CheckpointError if scores are NaN or infinite.
     """
@@ -137,7 +137,7 @@ def window(
 
 
 def refuse_cut(checkpoint: Checkpoint, encoding: Encoding) -> None:
-    """Raise InputError if the input was truncated because it is longer than the context of the model."""
+    """Raise InputError if the input was truncated because it was longer than the context of the model."""
     if encoding.cut:
         raise InputError(
             f"A prompt must fit into the context of {checkpoint.name} ({checkpoint.max_length} tokens); got "

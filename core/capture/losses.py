@@ -104,8 +104,8 @@ def first_order(
     *,
     source: StandInSource | None = None,
 ) -> Float[Tensor, "layer head input"]:
-    """Return the first-order effect of ablating each head on the loss of each example; positive if ablation raises the
-    loss.
+    """Return the first-order effect of ablating each head on the loss of each example. Positive values mean that
+    ablation raises the loss.
 
     Raises CheckpointError without a classifier, InterventionError if the method is undefined or heads cannot be
     changed, and InputError if examples and labels do not match.
@@ -152,7 +152,6 @@ def _changed(
 
 
 def slopes_of(variants: Sequence[Variant], slopes: Float[Tensor, "layer head input"]) -> Float[Tensor, "variant input"]:
-    """Return the first-order effect of ablating each set of components, which is the sum of the effects of its
-    heads."""
+    """Return the first-order effect of ablating each set of components, which is the sum over its heads."""
     masks = head_masks(variants, *slopes.shape[:2])
     return torch.einsum("vlh,lhi->vi", masks.to(slopes.dtype), slopes)

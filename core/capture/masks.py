@@ -21,7 +21,7 @@ _LAZY: ContextVar[bool] = ContextVar("masks_are_rules", default=False)
 
 @contextmanager
 def lazily() -> Iterator[None]:
-    """Within this context, the current thread uses mask functions instead of mask tensors. Inputs must not be
+    """Use mask functions instead of mask tensors in the current thread within this context. Inputs must not be
     padded."""
     token = _LAZY.set(True)
     try:
@@ -59,13 +59,13 @@ def mask_of(
 
 
 def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """Return the mask function that a placeholder from `mask_of` carries; None for other masks. The function takes
-    positions of queries and keys, and returns whether each query sees the key."""
+    """Return the mask function in a placeholder from `mask_of`; None for other masks. The function takes positions of
+    queries and keys, and returns whether each query sees the key."""
     return getattr(mask, "rule", None)
 
 
 def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """Return the attention mask of the given queries as numbers to add to scores; None if every key is visible.
+    """Return the attention mask of the given queries as numbers that are added to scores; None if every key is visible.
 
     `mask` may be a placeholder. Masked keys have the smallest number of the dtype. *Shape:* (batch or 1, 1, some
     queries, key).

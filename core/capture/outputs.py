@@ -28,8 +28,8 @@ from .running import batches, by_layer, prepared
 def layer_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch position hidden"]]]:
-    """Yield, for each batch, the indices of its inputs, and the hidden states after the embeddings and after each
-    layer, float32.
+    """Yield, for each batch, the indices of its inputs, and the hidden states (float32) after the embeddings and after
+    each layer.
 
     The last output is after the final LayerNorm, if there is one. Raises InterventionError if the family does not
     return hidden states.
@@ -58,8 +58,8 @@ BY = ("class", "position", "all")
 
 @contextmanager
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
-    """Context manager that yields an empty list, to which the next forward pass appends the outputs of heads (before
-    W_O) of each layer. Raises InterventionError if the outputs are not available."""
+    """Yield an empty list, to which the next forward pass appends the outputs of heads (before W_O) in each layer.
+    Raises InterventionError if the outputs are not available."""
     if not is_interceptable(checkpoint):
         raise InterventionError(
             "Head outputs can only be read from models that use the attention interface of transformers; "
@@ -104,7 +104,7 @@ def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
 
 @dataclass(frozen=True)
 class ByClass:
-    """Replacement outputs of every head by class of position, for "mean" ablation and for optimal constants.
+    """Replacement outputs for every head by class of position, for "mean" ablation and for optimal constants.
 
     Attributes:
         outputs: before W_O; classes in the order of CLASSES.
@@ -120,7 +120,7 @@ class ByClass:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the outputs that replace head outputs at each position of a batch, by class of the token or by
+        """Return the outputs that replace head outputs at each position in a batch, chosen by token class or by
         absolute position."""
         classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
@@ -172,8 +172,8 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Replacement outputs for "resample" ablation, taken from another reference example of equal length or, if there is
-    none, of the nearest length, with its positions stretched to the length of the input.
+    """Replacement outputs for "resample" ablation, taken from another reference example of equal or, if there is none,
+    of the nearest length. Its positions are stretched to the length of the input.
 
     The choice depends on the seed, the draw number and the tokens of the input, but not on the batch. Raises InputError
     for fewer than two different examples.
@@ -197,8 +197,7 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """Return the reference example whose head outputs replace those of an input. Its tokens differ from the
-        input."""
+        """Return the reference example whose head outputs replace those of an input. It must have different tokens."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
@@ -213,8 +212,8 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the replacement outputs for a batch, which are the head outputs that `outputs_of` computes for the
-        chosen reference examples."""
+        """Return the replacement outputs for a batch: the head outputs that `outputs_of` computes for the chosen
+        reference examples."""
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 
@@ -269,7 +268,7 @@ def check_pairs(
 
 @dataclass(frozen=True)
 class Patched:
-    """Activation patching of heads, which replaces their outputs by those for a partner input at aligned positions.
+    """Activation patching of heads. Their outputs are replaced by those for a partner input at aligned positions.
 
     Attributes:
         outputs: of the partner of each input of the run, before W_O.
@@ -282,7 +281,7 @@ class Patched:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the head outputs for the partner inputs at aligned positions; other positions are not replaced."""
+        """Return the head outputs for the partner inputs at aligned positions. Other positions are not replaced."""
         rows, length, example = len(encodings), len(encodings[0]), self.outputs[inputs[0]]
         outputs = example.new_zeros(example.shape[0], rows, length, *example.shape[2:])
         places: Bool[Tensor, "batch query"] = torch.zeros(rows, length, dtype=torch.bool, device=example.device)

@@ -44,7 +44,7 @@ class InputPairs:
 
 @dataclass(frozen=True)
 class Untouched:
-    """The logits of inputs A and B without patches, and the head outputs for A, which patching inserts for B."""
+    """Logits of inputs A and B without patches, and head outputs for A, which patching inserts into runs on B."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -53,7 +53,7 @@ class Untouched:
 
 @dataclass(frozen=True)
 class Patches:
-    """The logits of inputs A, of inputs B, and of B with the outputs of components replaced by their outputs for A."""
+    """The logits of inputs A, of inputs B, and of B with the outputs of components replaced by those for A."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -90,8 +90,8 @@ def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
 def patch(
     checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched | None = None
 ) -> Patches:
-    """Return the logits of each input B if the outputs of components at aligned positions are replaced by those for its
-    partner A.
+    """Return the logits of each input B after the outputs of components at aligned positions are replaced by those for
+    its partner A.
 
     Each variant is a set of components that are patched together; an empty one leaves B unchanged. Raises InputError if
     a component does not exist, InterventionError if outputs are not available, and CheckpointError if nothing is
@@ -153,8 +153,8 @@ def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
 def part_changes(
     checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
 ) -> dict[LayerBlock, PartChange]:
-    """Return the change that replaces, at aligned positions, the outputs of each sublayer or layer for inputs B by
-    those for the paired inputs A. Raises InterventionError if outputs are not available."""
+    """Return the change that replaces the outputs of each sublayer or layer for inputs B by those for the paired inputs
+    A, at aligned positions. Raises InterventionError if outputs are not available."""
     outputs: dict[LayerBlock, list[Tensor]] = {part: [] for part in parts}
     placed: list[Tensor] = []
     for first, second, alignment in zip(pairs.firsts, pairs.seconds, pairs.alignments, strict=True) if parts else ():

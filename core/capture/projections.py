@@ -36,7 +36,7 @@ _ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), 
 
 
 def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the output projection of every layer that has attention, in order; empty if they cannot be found."""
+    """Return the output projection of every layer that has attention, in order. Empty if they cannot be found."""
     if not is_interceptable(checkpoint) or len(checkpoint.sets) > 1:
         return []
     seen: list[nn.Module] = []
@@ -62,8 +62,8 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the module of each layer with attention: the nearest ancestor of the output projection that is in a module
-    list."""
+    """Return the module of each layer with attention, which is the nearest ancestor of the output projection that is in
+    a module list."""
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
     return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))
@@ -200,8 +200,8 @@ def _by_head(states: Tensor, name: str, checkpoint: Checkpoint) -> np.ndarray:
 
 
 def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
-    """Return the copying score sum(lambda) / sum(|lambda|) of each head, over the eigenvalues of its OV circuit, from
-    -1 to 1 (pure copying).
+    """Return the copying score of each head over the eigenvalues of its OV circuit, sum(lambda) / sum(|lambda|). A
+    score of 1 means pure copying, and the minimum is -1.
 
     They are the eigenvalues of W_O (W_E^T W_E) W_V, a matrix of the head dimension. NaN in layers without attention;
     None if weights cannot be found or the embeddings are not tied.
@@ -229,8 +229,8 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
 
 
 def share(circuit: Float[np.ndarray, "dim _"]) -> float:
-    """Return the sum of the eigenvalues of a matrix divided by the sum of their absolute values; 0 for a matrix of
-    zeros."""
+    """Return the sum of the eigenvalues of a matrix divided by the sum of their absolute values; 0 for a zero
+    matrix."""
     eigenvalues = np.linalg.eigvals(circuit)
     size = float(np.abs(eigenvalues).sum())
     return float(eigenvalues.sum().real) / size if size else 0.0

@@ -38,7 +38,7 @@ def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
 
 
 def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return, for each layer, the linear module that takes the concatenated outputs of heads as input. Raises
+    """Return, for each layer, the linear module that projects the concatenated outputs of its heads. Raises
     InterventionError if layers share a module."""
     projections = output_modules(checkpoint)
     if len(projections) != checkpoint.layers or len({id(projection) for projection in projections}) != len(projections):
@@ -50,14 +50,14 @@ def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def weights_of(head: Head, projection: nn.Module, heads: int) -> tuple[slice, ...]:
-    """Return the index that selects the weights of one head in an output projection."""
+    """Return an index that selects the weights of one head in an output projection."""
     into = 0 if isinstance(projection, Conv1D) else 1  # the weight of Conv1D is [in, out]
     width = cast(Tensor, projection.weight).shape[into] // heads
     return (*[slice(None)] * into, slice(head.head * width, (head.head + 1) * width))
 
 
 def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Path) -> Path:
-    """Write a checkpoint, without the given heads and without previously pruned heads, to a new or empty folder.
+    """Write a checkpoint to a new or empty folder, without the given heads and without previously pruned heads.
 
     Raises InputError if there are no heads, a head does not exist, or the folder is not empty; CheckpointError for a
     custom pooling; InterventionError if the family cannot be pruned.
@@ -103,8 +103,7 @@ def every_component(checkpoint: Checkpoint) -> list[Component]:
 
 
 def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
-    """Return boolean masks for the weights of a model by parameter name, which are False for weights of removed
-    components.
+    """Return a dictionary from parameter names to boolean masks, which are False for the weights of removed components.
 
     Other parameters remain whole. Raises InterventionError if layers share an output projection, or sublayers cannot be
     found.
@@ -126,7 +125,7 @@ def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str
 def component_importance(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> dict[Component, float]:
-    """Return the importance of every head and feed-forward sublayer, 0 to 1, in the order of `every_component`.
+    """Return the importance (0 to 1) of every head and feed-forward sublayer, in the order of `every_component`.
 
     Importance is divided by the l2 norm over the heads of the layer (as in Michel et al.), or over all feed-forward
     sublayers. Raises CheckpointError without a classifier, InputError if inputs and labels differ in number, and
@@ -145,8 +144,8 @@ def component_importance(
 def block_gradients(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> Float[Tensor, " layer"]:
-    """Return the mean absolute gradient of the loss with respect to the gate (a factor on the output) of every
-    feed-forward sublayer, float64."""
+    """Return the mean absolute gradient of the loss, float64, with respect to the gate (a factor on the output) of
+    every feed-forward sublayer."""
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)
     for chosen in batches(encodings, BATCH_TOKENS // 2):

@@ -76,7 +76,7 @@ def _weights(run: AttentionRun, scores: Tensor) -> Tensor:
 
 @contextmanager
 def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ()) -> Iterator[AttentionRun]:
-    """Observe or change attention at every softmax call of this thread within this context.
+    """Within this context, observe or change attention at every softmax call of this thread.
 
     `flat` lists the heads of each call, for families with inputs and heads in one axis. Raises InterventionError for
     ablation methods that need the outputs of heads.
@@ -122,7 +122,7 @@ def is_interceptable(checkpoint: Checkpoint) -> bool:
 
 
 def is_streamed(checkpoint: Checkpoint) -> bool:
-    """Return whether attention on long inputs can be computed in blocks of queries (`core.capture.streaming`), which is
+    """Return whether attention on long inputs can be computed in blocks of queries (`core.capture.streaming`). This is
     impossible if an indexer chooses the keys of a layer (Qwen4-Exp)."""
     indexed = "indexed_attention" in (getattr(checkpoint.model.config, "layer_types", None) or ())
     return checkpoint.family.streams and not indexed and is_interceptable(checkpoint)
@@ -131,8 +131,8 @@ def is_streamed(checkpoint: Checkpoint) -> bool:
 def reached(
     checkpoint: Checkpoint, run: AttentionRun, reach: Reach | None = None
 ) -> AbstractContextManager[AttentionRun]:
-    """Return a context manager within which a run observes or changes attention in forward passes of this thread.
-    Raises InterventionError if this is not possible. By default, `reach` is the result of `reach_of`."""
+    """Return a context manager in which a run observes or changes attention in the forward passes of this thread. By
+    default, `reach` is the result of `reach_of`. Raises InterventionError if this is not possible."""
     config, reach = checkpoint.model.config, reach or reach_of(checkpoint)
     if reach == "interface":
         if config._attn_implementation != NAME:
@@ -181,7 +181,7 @@ _GIVES_SCORES = {"squeezebert"}  # transformers returns the scores before the so
 
 
 def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
-    """Return the attention maps (batch, head, query, key) that a model returns with `output_attentions`, one tensor per
+    """Return the attention maps (batch, head, query, key) that a model returns for `output_attentions`, one tensor per
     layer.
 
     For an encoder-decoder, those of the encoder come first, then self- and cross-attention of each decoder layer.

@@ -39,7 +39,7 @@ JOINED_BYTES = 32_000_000  # limit for a batch's maps of all layers; larger ones
 
 @runtime_checkable
 class Joining(Protocol):
-    """Interface of an observer that can process the attention maps of all layers of a batch at once."""
+    """Interface for observers that can process the attention maps of all layers of a batch at once."""
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
         """Process the attention maps of a batch, with the heads of all layers concatenated (index layer * heads +
@@ -47,8 +47,8 @@ class Joining(Protocol):
 
 
 class MapsOfBatch:
-    """Passes the attention maps of one batch to observers, layer by layer or, for `Joining` observers and short maps,
-    all layers at once. `layers` is the expected number of layers, or 0 if unknown."""
+    """Pass the attention maps of one batch to observers, layer by layer or, for `Joining` observers and short maps, all
+    layers at once. `layers` is the expected number of layers, or 0 if unknown."""
 
     def __init__(self, observers: Sequence[Any], inputs: list[int], layers: int) -> None:
         self.by_layer, self.inputs, self.layers = list(observers), inputs, layers
@@ -86,7 +86,7 @@ Change = Intervention | Knockout | PartChange
 
 @runtime_checkable
 class Observer(Protocol):
-    """An observer of attention maps, which processes the maps of each layer and batch while a model runs.
+    """An observer, which processes the attention maps of each layer and batch while a model runs.
 
     Observers with `takes_sinks = True` also get maps whose last key is a sink. `Joining` observers get all layers of
     short inputs at once. Hybrid models pass only layers that have attention, with their numbers in the model.
@@ -98,8 +98,8 @@ class Observer(Protocol):
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Yield batches of inputs with equal length, at most `batch_tokens` tokens per batch, as lists of indices, longest
-    inputs first."""
+    """Yield batches of inputs with equal length, as lists of indices, longest inputs first. A batch has at most
+    `batch_tokens` tokens."""
     order = sorted(range(len(encodings)), key=lambda k: ([-length for length in encodings[k].lengths], k))
     start = 0
     while start < len(order):
@@ -154,7 +154,7 @@ def with_sink(
 
 
 def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
-    """Stack the tensors of all attention calls in the order of layers, with zeros for layers without attention."""
+    """Stack the tensors of all attention calls in layer order, with zeros for layers without attention."""
     own = checkpoint.sets[0]
     if not own.attending:
         return torch.stack(list(called))
@@ -173,7 +173,7 @@ def prepared(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[AttentionRun]:
-    """Prepare a checkpoint for forward passes within this context, in which interventions are applied and attention
+    """Prepare a checkpoint for forward passes within this context. In them, interventions are applied, and attention
     weights are passed to the watcher.
 
     Yields the settings of the run, which may be changed before the forward pass. Raises InterventionError if the family
@@ -439,8 +439,8 @@ def captured_parts(
 
 
 def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray, "layer ..."]:
-    """Stack the maps of a set of heads by layer, given the maps of each attention call, with NaN for layers without
-    attention. Raises CheckpointError if a layer has a different number of heads than the config."""
+    """Stack the maps of a set of heads by layer, given the maps of each attention call. Layers without attention get
+    NaN. Raises CheckpointError if a layer has a different number of heads than the config."""
     for call in own.calls:
         if len(kept[call]) != own.heads:
             raise CheckpointError(
@@ -490,7 +490,7 @@ def predict(
 def answers(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
 ) -> Float[Tensor, "input choice"]:
-    """Return the logits of a classifier, or the logits of a language model at one position of each input (`places`).
+    """Return the logits of a classifier, or the logits of a language model at one position (`places`) of each input.
     Raises CheckpointError for other checkpoints."""
     rows: dict[int, Tensor] = {}
     run(checkpoint, encodings, [], interventions=changes,
@@ -501,8 +501,8 @@ def answers(
 def logits_at(
     checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
 ) -> dict[int, Float[Tensor, " choice"]]:
-    """Return the logits of each input in a batch, by index of the input. `places` are the positions at which a language
-    model predicts. Raises CheckpointError if the model returns no logits."""
+    """Return a dictionary with the logits of each input in a batch, by index of the input. `places` are the positions
+    at which a language model predicts. Raises CheckpointError if the model returns no logits."""
     logits = getattr(output, "logits", None)
     if logits is None:
         raise CheckpointError(
@@ -513,6 +513,6 @@ def logits_at(
 
 
 def stacked(checkpoint: Checkpoint, rows: dict[int, Float[Tensor, " choice"]]) -> Float[Tensor, "input choice"]:
-    """Stack logits, given as a dictionary by index of the input, into one tensor in the order of the inputs."""
+    """Stack logits, given as a dictionary by input index, into one tensor in the order of the inputs."""
     exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
     return torch.stack([rows[k] for k in range(len(rows))]).to(exact).cpu()

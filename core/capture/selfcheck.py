@@ -28,7 +28,7 @@ EAGER_TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 5e-3}
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check of a checkpoint. `seen` is the measurement in words, or the error message."""
+    """The result of one check of a checkpoint. `seen` describes the measurement, or is the error message."""
 
     name: str
     passed: bool
@@ -69,8 +69,8 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
 
 
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.ndarray, "layer head query key"]]:
-    """Return the eager attention maps of transformers for every set of heads, float32, without sinks and without layers
-    that have no attention. The result is empty if transformers returns no maps."""
+    """Return the eager attention maps of transformers for every set of heads, float32. Sinks and layers without
+    attention are left out. The result is empty if transformers returns no maps."""
     model, before = checkpoint.model, checkpoint.model.config._attn_implementation
     model.set_attn_implementation("eager")
     try:

@@ -25,7 +25,7 @@ LARGE, MASSIVE = 100, 1000  # times the median magnitude of a layer (Sun et al. 
 
 
 def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
-    """Return a mask of the first token, separators and punctuation (KINDS) among the keys of an input."""
+    """Return a mask for each of KINDS (first token, separators and punctuation) among the keys of an input."""
     keys = np.zeros((len(KINDS), len(encoding)), dtype=bool)
     keys[0, encoding.first or 0] = True
     keys[1, list(encoding.separators)] = True

@@ -28,8 +28,8 @@ _POINTWISE = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("
 
 
 def packs(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether oneDNN's packed kernels can be used, for which float32 needs a CPU with AVX-512, and bfloat16
-    needs a CPU with bfloat16 instructions."""
+    """Return whether oneDNN's packed kernels can be used. For float32, they need a CPU with AVX-512, and for bfloat16,
+    a CPU with bfloat16 instructions."""
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -175,8 +175,8 @@ class Block:
     separate: dict[str, Tensor]
 
     def seen(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the input of the attention sublayer, which is x, or x after the LayerNorm if the LayerNorm comes
-        first."""
+        """Return the input of the attention sublayer: x after the LayerNorm if the LayerNorm comes first, otherwise
+        x."""
         return self.norms[0](x) if self.norm_first else x
 
     def mixed_of(
@@ -192,7 +192,7 @@ class Block:
     def joined(
         self, mixed: Float[Tensor, "batch length head dim"], x: Float[Tensor, "batch length hidden"]
     ) -> Float[Tensor, "batch length hidden"]:
-        """Project the outputs of heads by W_O, and add the projected outputs to the residual stream."""
+        """Project the outputs of heads with W_O, and add them to the residual stream."""
         return self.out(mixed.reshape(x.shape), plus=x)
 
     def without_feedforward(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
@@ -201,7 +201,7 @@ class Block:
         return joined if self.norm_first else self.norms[1](self.norms[0](joined))
 
     def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the output of a layer from the residual stream after its attention sublayer."""
+        """Return the output of a layer, given the residual stream after its attention sublayer."""
         if self.norm_first:
             return self.narrow(self.wide(self.norms[1](joined), activation=self.activation), plus=joined)
         middle = self.norms[0](joined)
@@ -216,7 +216,7 @@ class Block:
         return product if bias is None else product.sub_(bias)
 
     def begun_by_heads(self) -> "BegunByHead":
-        """Return precomputed matrices that make it faster to run this layer again after a change of one head."""
+        """Return precomputed matrices with which this layer can run again faster after a change of one head."""
         norm, dtype = self.norms[self.norm_first], self.separate["out"].dtype
         products = [Linear(matrix.t(), None, dtype) for matrix in self.widened(self.separate["out"])]
         return BegunByHead(self, products, self.wide(norm.bias[None]))
@@ -224,8 +224,8 @@ class Block:
 
 @dataclass(frozen=True)
 class BegunByHead:
-    """A layer that runs again after the output of one head has changed. To save time, the first feed-forward product is
-    updated from the dimensions of this head only.
+    """A layer that can run again after the output of one head has changed. To save time, the first feed-forward product
+    is updated from the dimensions of this head only.
 
     Attributes:
         products: `Block.widened` of W_h, for every head.
@@ -256,7 +256,7 @@ class BegunByHead:
 
 @dataclass(frozen=True)
 class Stack:
-    """A model that runs in stages: inputs, embeddings, layers, the positions that the output layer reads, and logits.
+    """A model that runs in stages: inputs, embeddings, layers, positions that the output layer reads, and logits.
 
     Attributes:
         padding: the padding token in the config of a decoder, which its head skips at the end of an input, or None.
@@ -275,8 +275,8 @@ class Stack:
     reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
-        """Return the part of an input that can affect the logits, without trailing padding tokens that the output layer
-        of a decoder skips, and without tokens after a predicted position."""
+        """Return the part of an input that can affect the logits. Tokens after a predicted position are left out, and
+        so are trailing padding tokens that the output layer of a decoder skips."""
         if self.causal and self.place is not None:
             return encoding.up_to(self.place % len(encoding) + 1)
         if self.padding is None:
@@ -288,16 +288,16 @@ class Stack:
         return self.embedded(self.inputs_of(encodings)).to(self.dtype)
 
     def classify(self, read: Float[Tensor, "rows position hidden"]) -> Float[Tensor, "rows label"]:
-        """Return the logits, at least float32, from the hidden states at the positions that the output layer reads."""
+        """Return the logits, at least float32, given the hidden states at the positions that the output layer reads."""
         return self.classified(read).to(torch.promote_types(self.dtype, torch.float32))
 
     def logits(self, last: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows label"]:
-        """Return the logits for the output of the last layer, with at least float32 precision."""
+        """Return the logits, at least float32, given the output of the last layer."""
         read = self.read_of(last)
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Return the hidden states that the output layer reads: one position, or all positions if it averages them."""
+        """Return the hidden states that the output layer reads: at one position, or at all if it averages them."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 

@@ -39,8 +39,8 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """Return a streamer that computes the sums of attention maps that observers need; None if an observer needs whole
-    maps, inputs are short, or the model cannot be streamed. None for `layers` means all layers."""
+    """Return a streamer that computes the sums of attention maps that observers need. Return None if an observer needs
+    whole maps, inputs are short, or the model cannot be streamed. None for `layers` means all layers."""
     length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
     if not (observers and streams and length >= STREAMED_FROM and is_streamed(checkpoint)):
@@ -61,7 +61,7 @@ def streamer_for(
 
 @dataclass(frozen=True)
 class Streamer:
-    """Attention function for long inputs, which computes sums of attention maps in blocks of queries.
+    """An attention function for long inputs that computes sums of attention maps in blocks of queries.
 
     Attributes:
         taker: called with a layer and the sums of each input.

@@ -20,8 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """The contributions that enter a LayerNorm or RMSNorm, from which its divisor is computed, also after one
-    contribution is replaced. `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
+    """The contributions that enter a LayerNorm or RMSNorm, from which its divisor is computed, with or without
+    replacing one of them. `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
 
     components: tuple[Contributor, ...]
     parts: Float[Tensor, "component batch position hidden"]
@@ -59,7 +59,7 @@ class HeldNorm:
     weight: Float[Tensor, " hidden"] | None
 
     def write(self, parts: Tensor, out: Tensor) -> None:
-        """Normalise the contributions (component, *rows, hidden), and write the result into an existing tensor."""
+        """Normalise the contributions (component, *rows, hidden), and write the result to an existing tensor."""
         factor = self.scale if self.weight is None else self.scale * self.weight
         if self.is_centred:
             torch.sub(parts, parts.mean(-1, keepdim=True), out=out).mul_(factor)
@@ -69,7 +69,7 @@ class HeldNorm:
 
 @dataclass(frozen=True)
 class FixedPart:
-    """A contribution that is a sum of a few fixed vectors, each multiplied by a number at every position.
+    """A contribution that is a weighted sum of a few fixed vectors, with other weights at every position.
 
     Attributes:
         vectors: summed; position axes have length 1 or that of the tensor.
@@ -105,12 +105,12 @@ class FixedPart:
 
 
 def fixed_part(component: Contributor, vector: Float[Tensor, " hidden"], axes: int) -> FixedPart:
-    """Return a contribution that is the same vector at every position of a tensor with `axes` axes."""
+    """Return a contribution with the same vector at every position of a tensor that has `axes` axes."""
     return FixedPart(component, vector.expand(1, *(1 for _ in range(axes - 1)), len(vector)))
 
 
 class Sum:
-    """A tensor represented as a sum of contributions, which are computed on first access.
+    """A tensor that is represented as a sum of contributions, which are computed on first access.
 
     Attributes:
         components: the component of each contribution: those as large as the tensor, then the fixed ones.
@@ -208,7 +208,7 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """Return this sum, but with `fixed` as the contributions that are equal for all inputs."""
+        """Return this sum, with `fixed` as the contributions that are the same for all inputs."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
@@ -225,15 +225,15 @@ class Sum:
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Return the sum multiplied by a weight matrix, without expanding contributions that do not depend on the
-        input."""
+        """Return the sum multiplied by a weight matrix. Contributions that do not depend on the input are not
+        expanded."""
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)
         return Sum(self.names, lambda: torch.cat([chunk @ weight for chunk in self.chunks]), role, self.norm, fixed)
 
     def plus(self, other: "Sum") -> "Sum":
-        """Add two sums of contributions, where contributions of the same component are added together."""
+        """Add two sums of contributions. Contributions of the same component are added together."""
         role = self.role if self.role == other.role else "stream"
         norm, fixed = self.norm or other.norm, (*self.fixed, *other.fixed)
         if not set(self.names) & set(other.names) and role == "stream":  # computed now so that its sources can be freed
@@ -244,7 +244,7 @@ class Sum:
         return Sum(names, partial(_added, names, self, other), role, norm)
 
     def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
-        """Return this sum after a LayerNorm, whose bias becomes the last bias; the previous last bias joins the other
+        """Return this sum after a LayerNorm, whose bias becomes the last bias. The previous last bias joins the other
         constants."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)

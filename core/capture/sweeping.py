@@ -36,7 +36,7 @@ PACK_TOKENS = 4096  # limit for a pack: its rows' tokens times its variants
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs with equal length that run together in a series of ablations, with the changed outputs of heads."""
+    """Inputs with equal length that run together in a series of ablations, and the changed outputs of their heads."""
 
     encodings: Sequence[Encoding]
     length: int
@@ -73,7 +73,7 @@ def packed_logits(
     *,
     source: StandInSource | None = None,
 ) -> tuple[Float[Tensor, "input label"], Float[Tensor, "variant input label"]]:
-    """Return the logits of every input, in float32 or float64, for the unmodified model and every set of ablated
+    """Return the logits of every input, in float32 or float64, for the unmodified model and for every set of ablated
     heads."""
     masks = head_masks(variants, len(stack.blocks), stack.blocks[0].heads)
     plain, changed = [], []
@@ -209,7 +209,7 @@ def _read(
 
 
 def cost_of(variant: Iterable[Head], layers: int) -> float:
-    """Return the cost of computing one ablation target, in forward passes of the unmodified model.
+    """Return the cost of computing one ablation target, as a number of forward passes of the unmodified model.
 
     The feed-forward sublayer (two thirds of a layer) counts in the layer where the target begins, later layers count
     fully, and the last layer counts almost nothing.
@@ -358,7 +358,7 @@ def head_masks(variants: Sequence[Iterable[Component]], layers: int, heads: int)
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """Return the interventions for an ablation target, which set the outputs of ablated sublayers and layers to 0."""
+    """Return the interventions for an ablation target. They set the outputs of ablated sublayers and layers to 0."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 

@@ -43,8 +43,8 @@ def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) 
 
 
 def groups_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> list[list[int]]:
-    """Return the token positions of each word. Words are given as `spans` or, by default, by splitting the text at
-    white space."""
+    """Return the token positions of each word. By default, words are separated by white space; otherwise, `spans`
+    defines them."""
     borders = spans or [spaced_words(source) for source in (encoding.text, encoding.pair or "")]
     edges = [([span[0] for span in border], [span[1] for span in border]) for border in borders]
     groups: list[list[int]] = []

@@ -34,7 +34,7 @@ LANGUAGE, PREDICTION, EMBEDDING = "language-model head", "prediction head", "emb
 
 
 def read_by(checkpoint: Checkpoint) -> str:
-    """Return the name of the module that turns hidden states into logits: language-model head, prediction head or
+    """Return the name of the module that converts hidden states to logits: language-model head, prediction head or
     embedding matrix."""
     if checkpoint.model.get_output_embeddings() is None:
         return EMBEDDING
@@ -47,8 +47,8 @@ def read_by(checkpoint: Checkpoint) -> str:
 def circuit_rows(
     checkpoint: Checkpoint, sources: Sequence[int]
 ) -> Iterator[tuple[Head, Float[Tensor, "source token"]]]:
-    """Yield each head with a matrix: how much attending to each source token changes the logit of each token in the
-    vocabulary. Raises InputError if the weights cannot be found."""
+    """Yield each head with a matrix, which states how much attending to each source token changes the logit of each
+    token in the vocabulary. Raises InputError if the weights cannot be found."""
     model = checkpoint.model
     base = getattr(model, "base_model", model)
     embedding = model.get_input_embeddings().weight.detach().float()
@@ -79,8 +79,8 @@ def circuit_rows(
 
 @torch.no_grad()
 def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
-    """Return the factors by which a normalisation layer multiplies normalised states: its weight, or 1 + weight in some
-    families."""
+    """Return the factors by which a normalisation layer multiplies its normalised input: its weight, or 1 + weight in
+    some families."""
     normalised = torch.ones(width)
     normalised[1::2] = -1
     if width % 2:
@@ -95,7 +95,7 @@ def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
 
 @dataclass(frozen=True)
 class TextWrites:
-    """What each head adds to the logits at one position of one input, only from the token to which the head attends
+    """What each head adds to the logits at one position of one input, counting only the token to which the head attends
     most there.
 
     Attributes:
@@ -215,7 +215,7 @@ def _logits(checkpoint: Checkpoint, states: Float[Tensor, "state hidden"]) -> Fl
 
 
 def masked(checkpoint: Checkpoint, encoding: Encoding, place: int) -> Encoding:
-    """Return the input with a mask token at a position; unchanged if the model is causal or has no mask token."""
+    """Return the input with a mask token at a position. Unchanged if the model is causal or has no mask token."""
     mask = getattr(checkpoint.tokenizer, "mask_token_id", None)
     if mask is None or checkpoint.causal:
         return encoding
