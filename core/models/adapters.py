@@ -46,7 +46,8 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """Return the folder of the base model, named in the adapter's settings or near it; None if missing."""
+        """Return the folder of the base model, which the adapter's settings name or which is near it; None if
+        missing."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():
@@ -104,7 +105,7 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
 
 
 def classes_of(weights: "dict[str, Tensor]") -> int | None:
-    """Return the number of classes of the classification head in an adapter; None if it has no such head."""
+    """Return the number of classes in the classification head of an adapter; None if it has no such head."""
     for key, value in weights.items():
         if value.ndim == 2 and key.endswith(("score.weight", "classifier.weight", "classifier.out_proj.weight")):
             return int(value.shape[0])
@@ -112,7 +113,7 @@ def classes_of(weights: "dict[str, Tensor]") -> int | None:
 
 
 def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
-    """Return the tensors in the weight file of a LoRA adapter, by tensor name."""
+    """Return a dictionary of the tensors in the weight file of a LoRA adapter, by tensor name."""
     from safetensors.torch import load_file  # imports torch, which finding the base does not need
 
     try:
@@ -133,7 +134,7 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 
     def parameter(asked: str) -> str | None:
-        """Return the name of an adapter's parameter in this model, with or without the base prefix; None if missing."""
+        """Return the name in this model of an adapter's parameter, with or without the base prefix; None if missing."""
         return next((one for one in (asked, asked.removeprefix(prefix), prefix + asked) if one in own), None)
 
     whole: set[str] = set()

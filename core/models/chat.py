@@ -23,7 +23,7 @@ class Message:
 
 
 def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
-    """Format a chat by the chat template of a checkpoint, as a prompt that ends where the assistant's answer begins.
+    """Format a chat with the chat template of a checkpoint, as a prompt that ends where the assistant's answer begins.
 
     Raises InputError if there are no messages, a message is empty, a role is unknown, or the chat is longer than
     LONGEST_TEXT characters; CheckpointError if there is no template, or it fails or is too long.
@@ -60,7 +60,7 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
 
 
 def encode_chat(checkpoint: Checkpoint, messages: Sequence[Message]) -> Encoding:
-    """Tokenize a chat by the chat template of a checkpoint, without truncation. Raises the errors of `chat_text`."""
+    """Tokenize a chat with the chat template of a checkpoint, without truncation. Raises the errors of `chat_text`."""
     text = chat_text(checkpoint, messages)
     encoded = split(checkpoint.tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     spans = encoded["offset_mapping"]

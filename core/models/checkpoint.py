@@ -63,8 +63,8 @@ class Checkpoint:
 
     @cached_property
     def windows(self) -> Windows:
-        """Return how many keys a query can see in each layer, including its own position; None for layers in which it
-        can see all keys, and () if that is true of all layers."""
+        """Return how many keys a query can see in each layer, including its own position. Layers without a limit have
+        None; the result is () if no layer has a limit."""
         return windows_of(self.model.config)
 
     @property
@@ -79,7 +79,7 @@ class Checkpoint:
 
     @property
     def attending(self) -> tuple[int, ...]:
-        """Return the zero-based layers that have attention in a hybrid model, such as Jamba; () for other models."""
+        """Return the zero-based layers that have attention in a hybrid model such as Jamba; () for other models."""
         return self.sets[0].attending
 
     @property
@@ -127,7 +127,7 @@ class Checkpoint:
 
     @cached_property
     def token_types(self) -> int:
-        """Return the number of token types (segment IDs); 0 or 1 if the sentences of a pair are not distinguished."""
+        """Return the number of token types (segment IDs). If it is 0 or 1, sentences are not distinguished."""
         if self.model.config.model_type == "xlnet":  # relative segments, without a table
             return 3
         return int(getattr(self.model.config, "type_vocab_size", None) or 0)
@@ -178,7 +178,7 @@ class Checkpoint:
         return encoding
 
     def inputs(self, encodings: Sequence[Encoding]) -> dict[str, Int[torch.Tensor, "batch _"]]:
-        """Return the keyword arguments of the model's forward method for a batch of inputs with equal length."""
+        """Return the keyword arguments for the model's forward method, for a batch of inputs with equal length."""
         given = {"input_ids": [encoding.ids for encoding in encodings]}
         given["attention_mask"] = [(1,) * len(encoding) for encoding in encodings]
         if self.takes_token_types:
@@ -189,7 +189,7 @@ class Checkpoint:
         return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
 
     def fitted(self, encoding: Encoding) -> Encoding:
-        """Return an encoding, with all token types set to 0 if the tokenizer uses types that the model does not have.
+        """Return an encoding, with token type 0 everywhere if the tokenizer uses types that the model does not have.
 
         Raises CheckpointError if the model has no embedding for a token.
         """
@@ -207,7 +207,7 @@ class Checkpoint:
         return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
-        """Tokenize a target text for a decoder after a start token. Raises CheckpointError without a start token."""
+        """Tokenize a target text for a decoder after a start token. Raises CheckpointError if there is none."""
         config = self.model.config
         start = getattr(config, "decoder_start_token_id", None)
         if start is None:
@@ -230,7 +230,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def started(tokenizer: Any, text: str, start: int, limit: int) -> Encoding:
-    """Tokenize a text, which may be empty, with a start token and no other special tokens."""
+    """Tokenize a text (which may be empty) with a start token and no other special tokens."""
     part = split(tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     room = max(limit - 1, 0)
     own = part["input_ids"][:room]
@@ -328,7 +328,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
 
 
 def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
-    """Return the span of a token without surrounding white space; for a white-space token, its last character."""
+    """Return the span of a token without surrounding white space, or the last character of a white-space token."""
     start, end = span
     while start < end - 1 and text and text[start].isspace():
         start += 1

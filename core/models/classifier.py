@@ -34,7 +34,7 @@ RANDOM = "random weights"
 
 
 def random_copy(checkpoint: Checkpoint, *, seed: int = 0, classifier: bool = False) -> Checkpoint:
-    """Return a checkpoint with the same architecture and tokenizer, but with random weights, which depend on the seed.
+    """Return a checkpoint with the same architecture and tokenizer but random weights, which depend on the seed.
 
     If `classifier` is True, the classification head is also initialised.
     """
@@ -65,7 +65,7 @@ def pooled(
     mask: Int[Tensor, "batch position"],
     separator: int | None,
 ) -> Float[Tensor, "batch hidden"]:
-    """Return one vector per input, as the input of a classification head, by pooling hidden states.
+    """Pool hidden states into one vector per input, which is the input of a classification head.
 
     Args:
         pooling: the first position ("cls"), the last separator ("sep"), the mean ("mean") or the last ("last") of the
@@ -87,7 +87,7 @@ def pooled(
 
 
 class PooledForSequenceClassification(nn.Module):
-    """A Transformer with a linear classifier on pooled hidden states (`config.atlas_pooling`, such as "cls")."""
+    """A Transformer with a linear classifier on pooled hidden states (such as "cls", see `config.atlas_pooling`)."""
 
     def __init__(self, base: "PreTrainedModel", outputs: int, separator: int | None) -> None:
         super().__init__()
@@ -133,8 +133,8 @@ class PooledForSequenceClassification(nn.Module):
 def fresh_classifier(
     base: Checkpoint, labels: tuple[str, ...], *, pooling: str = "auto", random_weights: bool = False, seed: int = 0
 ) -> nn.Module:
-    """Return a float32 sequence classifier that adds a new classification head to a Transformer, whose weights are kept
-    unless `random_weights` is set.
+    """Return a float32 sequence classifier that consists of a Transformer and a new classification head. The weights of
+    the Transformer are kept unless `random_weights` is set.
 
     Raises CheckpointError if the pooling is unknown, "sep" without a separator token, or "cls" for a causal model, or
     the tokenizer cannot pad.
@@ -192,7 +192,7 @@ def padding_id(base: Checkpoint) -> int:
 
 
 def with_head(folder: Path, base: "PreTrainedModel", tokenizer: Any) -> nn.Module:
-    """Return a classifier that consists of an opened Transformer and a classification head saved in a folder."""
+    """Return a classifier that consists of a loaded Transformer and a classification head saved in a folder."""
 
     weights = load_file(folder / HEAD_FILE)
     model = PooledForSequenceClassification(base, len(weights["bias"]), tokenizer.sep_token_id)

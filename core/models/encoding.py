@@ -43,7 +43,7 @@ class Encoding:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Return the number of tokens in the input and in its target text (0 without a target)."""
+        """Return the number of tokens in the input and the number in its target text (0 without a target)."""
         return len(self), len(self.target) if self.target is not None else 0
 
     def __len__(self) -> int:
@@ -57,8 +57,7 @@ class Encoding:
         return replace(self, **parts, separators=tuple(k for k in self.separators if k < length))
 
     def pieces(self, start: int, end: int, sentence: int = 0) -> tuple[int, ...]:
-        """Return the positions of tokens that overlap the characters [start, end) of the first (0) or second (1)
-        sentence.
+        """Return the positions of tokens that overlap the characters [start, end) in sentence 0 (first) or 1 (second).
 
         Raises InputError if the span is outside the text.
         """

@@ -30,7 +30,8 @@ class RealModel:
 
     @property
     def chosen(self) -> str:
-        """Return the name that opens the model: its short name if packaged or on this machine, otherwise its hub ID."""
+        """Return the name for opening the model: its short name if packaged or on this machine, otherwise its hub
+        ID."""
         return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
 
 
@@ -49,7 +50,7 @@ def real_model(name: str) -> RealModel | None:
 
 
 def resolved(name: str) -> str:
-    """Return the checkpoint name for user input, with the hub ID instead of the short name of a published model."""
+    """Return the checkpoint name to open for user input. Short names of published models may become hub IDs."""
     model = real_model(name)
     return model.chosen if model is not None and (model.name in config.PACKAGED or not is_here(name)) else name
 
@@ -141,7 +142,7 @@ def fetch_of(name: str) -> Fetch | None:
 
 
 def start(name: str) -> Fetch:
-    """Start to download a checkpoint in a background thread, and return the state, which the download updates.
+    """Start downloading a checkpoint in a background thread, and return the state, which the download updates.
 
     A running download is returned; a stopped one continues where it stopped.
     """

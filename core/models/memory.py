@@ -27,15 +27,14 @@ def has_bfloat16() -> bool:
 
 @cache
 def is_intel() -> bool:
-    """Return whether the CPU is made by Intel, because MKL, which multiplies matrices in torch, is slow on other
-    CPUs."""
+    """Return whether Intel made the CPU. On other CPUs, MKL, which multiplies matrices in torch, is slow."""
     if (processors := Path("/proc/cpuinfo")).is_file():
         return "GenuineIntel" in processors.read_text(encoding="utf-8")
     return "Intel" in platform.processor()
 
 
 def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
-    """Return the requested dtype, or float32 if the CPU has no native instructions for the requested dtype."""
+    """Return the requested dtype if the CPU has native instructions for it, otherwise float32."""
     native = dtype == torch.float64 or (dtype == torch.bfloat16 and has_bfloat16())
     return dtype if device.type != "cpu" or native else torch.float32
 
@@ -50,13 +49,13 @@ _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 @dataclass(frozen=True)
 class Stored:
-    """The number of parameters in a set of weight files, and the torch dtype of most of these parameters."""
+    """The number of parameters in a set of weight files, and the torch dtype that most of them have."""
 
     parameters: int
     dtype: str
 
     def opened_as(self, dtype: str) -> str:
-        """Return the dtype of the weights after loading them with a dtype option, such as "auto" or "stored"."""
+        """Return the dtype that the weights have after loading with a dtype option, such as "auto" or "stored"."""
         if dtype == "auto":
             dtype = "stored" if self.parameters >= LARGE else "float32"
         return self.dtype if dtype == "stored" else dtype
@@ -66,7 +65,7 @@ class Stored:
 
 
 def stored_weights(files: Sequence[Path]) -> Stored:
-    """Count the parameters in safetensors files from their headers alone. Unreadable files are ignored."""
+    """Count the parameters in safetensors files by reading only their headers. Unreadable files are ignored."""
     counts: dict[str, int] = {}
     for kind, shape in tensors_in(files).values():
         counts[kind] = counts.get(kind, 0) + math.prod(shape)
@@ -75,7 +74,7 @@ def stored_weights(files: Sequence[Path]) -> Stored:
 
 
 def free_bytes(device: str) -> int:
-    """Return how many bytes of memory on a device are free for a new model."""
+    """Return how many bytes of memory are free on a device for a new model."""
     if device.startswith("cuda"):
         return int(torch.cuda.mem_get_info(device)[0])
     return int(psutil.virtual_memory().available)
@@ -102,7 +101,7 @@ def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None
 
 
 def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps: int = 0) -> str:
-    """Return a sentence on how much memory a checkpoint needs. Raises CheckpointError if memory is too small."""
+    """Return a sentence about how much memory a checkpoint needs. Raises CheckpointError if memory is too small."""
     weights, free = stored.bytes_as(dtype), free_bytes(device)
     if weights + maps + HEADROOM > free:
         half = stored.bytes_as("bfloat16")

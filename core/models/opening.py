@@ -51,7 +51,7 @@ TRAINING = "training.json"
 
 
 def refuse_held(folder: Path, name: str) -> None:
-    """Raise CheckpointError if a model was trained with fixed attention patterns, which are not stored in its files."""
+    """Raise CheckpointError if a model was trained with fixed attention patterns, which its files do not contain."""
     try:
         told = json.loads(read_in(folder, TRAINING))
     except (InputError, OSError, ValueError, RecursionError):
@@ -218,8 +218,8 @@ def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Check the tensors in weight files that a model does not use, and return a tuple with a message about tensors that
-    can be ignored; empty if there are no such tensors.
+    """Check the tensors in weight files that a model does not use. Return a tuple with a message about tensors that can
+    be ignored; empty if there are none.
 
     `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
     if weights of the embeddings or layers are unused.
@@ -469,8 +469,8 @@ def weights_taken(name: str, dtype: str = "auto") -> int:
 
 
 def choose_device(device: str) -> str:
-    """Return the torch device for an option. For "auto", it is ATLAS_DEVICE or else the first available of CUDA, MPS
-    and CPU. Raises CheckpointError if the device is not available."""
+    """Return the torch device for an option. "auto" means ATLAS_DEVICE or, if it is not set, the first available of
+    CUDA, MPS and CPU. Raises CheckpointError if the device is not available."""
     chosen = config.settings().device if device == "auto" else device
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if chosen == "auto":
@@ -487,15 +487,14 @@ def choose_device(device: str) -> str:
 
 
 def local(name: str) -> Path:
-    """Return the folder of a checkpoint that is bundled, installed as a package, or stored in a folder."""
+    """Return the folder of a checkpoint that is bundled, installed as a package, or given as a path."""
     if name in config.packaged_checkpoints():
         return config.packaged_checkpoints()[name]
     return config.BUNDLED_MODELS / name if name in bundled_names() else Path(name).expanduser()
 
 
 def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
-    """Return the folder of a checkpoint, after downloading it if it is a hub ID (owner/model or
-    owner/model@revision)."""
+    """Return the folder of a checkpoint. If it is a hub ID (owner/model or owner/model@revision), download it first."""
     if name in config.packaged_checkpoints() or name in bundled_names():
         return local(name)
     if command := config.how_to_install(name):
@@ -659,7 +658,7 @@ def _refuse_what_fails(checkpoint: Checkpoint) -> None:
 
 @cache
 def quiet_loading() -> None:
-    """Suppress the progress bars and warnings that transformers prints."""
+    """Suppress the progress bars and warnings of transformers."""
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
 
@@ -690,7 +689,7 @@ _LANGUAGE = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGenera
 
 
 def saved_head(name: str, *, revision: str | None = None) -> HeadKind:
-    """Return the saved output layer of a checkpoint ("classifier", "language" or "none") without loading weights.
+    """Return which output layer a checkpoint has ("classifier", "language" or "none") without loading its weights.
 
     Raises the CheckpointErrors of `open_checkpoint`.
     """

@@ -21,7 +21,7 @@ _LAYER = re.compile(r"\.(\d+)\.(?:\w+\.)*?(?:attention|attn|self_attn)\.")
 
 
 def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
-    """Return the zero-based heads that the config of a checkpoint lists as pruned, for each layer.
+    """Return the zero-based heads in each layer that the config of a checkpoint lists as pruned.
 
     Raises CheckpointError if the config names a layer or head that the model does not have.
     """
@@ -42,7 +42,7 @@ def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
 
 
 def restored(files: list[Path], config: Any, cut: dict[int, list[int]], name: str) -> dict[str, Tensor]:
-    """Return the weights of a pruned checkpoint by name, in which pruned attention heads are zeros.
+    """Return the weights of a pruned checkpoint by name, with zeros for the pruned attention heads.
 
     Raises CheckpointError if the weights of a pruned layer do not have the expected size.
     """

@@ -110,7 +110,7 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cl
 
 
 def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str, ...]]:
-    """Load the tokenizer in a folder. Also returns a sentence for users if it was loaded from tokenizer.json alone.
+    """Load the tokenizer in a folder, with a sentence for users if it was loaded from tokenizer.json alone.
 
     transformers rebuilds some tokenizers from their vocabulary, without the normalizer and pre-tokenizer in
     tokenizer.json. If the rebuilt tokenizer splits probe texts differently, tokenizer.json is used, unless
@@ -175,7 +175,7 @@ def _declare(backend: Tokenizer, told: dict[str, Any]) -> None:
 
 
 def distrust(tokenizer: Any) -> None:
-    """Limit the time that all later calls of a tokenizer may take."""
+    """Limit how long each later call of a tokenizer may take."""
     _FOREIGN.add(tokenizer)
 
 
