@@ -48,7 +48,7 @@ def png_of(chart: dict[str, Any]) -> bytes:
 
 
 def fetches(part: Any) -> bool:
-    """Return whether a chart specification refers to a URL, a link or an image."""
+    """Return whether a chart specification contains a URL, a link or an image."""
     if isinstance(part, list):
         return any(map(fetches, part))
     if not isinstance(part, dict):
@@ -133,8 +133,8 @@ MARGIN = 8  # white pixels on its right
 def map_picture(
     weights: Float[np.ndarray, "query key"], *, side: int = SIDE, own_scale: bool = False
 ) -> UInt8[np.ndarray, "row column rgb"]:
-    """Draw a map as RGB pixels with a white right margin. The darkest colour is weight 1 or, with `own_scale`, the
-    largest weight of the map."""
+    """Draw a map as RGB pixels with a white right margin. The darkest colour means a weight of 1 or, with `own_scale`,
+    the largest weight of the map."""
     level = np.clip(weights / max(float(weights.max()), 1e-9) if own_scale else weights, 0, 1)
     stops = np.linspace(0, 1, len(INK))
     pixels = np.stack([np.interp(level, stops, INK[:, k]) for k in range(3)], -1).astype(np.uint8)

@@ -21,7 +21,7 @@ SAMPLED, ROUGH = 12, 1.5  # maps sampled to estimate the size of a stack, and th
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid of attention maps for a page, before packing."""
+    """A grid of attention maps for a page, before it is packed."""
 
     panes: Sequence[Pane]
     caption: str = ""
@@ -32,14 +32,14 @@ class Grid:
 
 @dataclass(frozen=True)
 class Packed:
-    """A grid of attention maps packed as base64, with a sentence on what was omitted."""
+    """A grid of attention maps that is packed as base64, with a sentence on what was omitted."""
 
     text: str
     left_out: str
 
 
 def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
-    """Pack a grid of maps into at most `most` bytes, as precisely as possible. Raises InputError if this is too few."""
+    """Pack a grid of maps into at most `most` bytes, as precisely as possible. Raises InputError if they do not fit."""
     for bits, block in _ways(grid.panes, most):
         # Estimate the packed size in bytes from a sample of each stack
         guess = 0.0
@@ -75,7 +75,7 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
 
 
 def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]:
-    """Pack several grids of attention maps into at most `most` bytes. Raises InputError if this is too few."""
+    """Pack several grids of attention maps into at most `most` bytes. Raises InputError if they do not fit."""
     least = min(LEAST_BYTES, most // max(1, len(grids)))
     sizes = [sum(len(pane.weights) for pane in grid.panes) for grid in grids]
     room = most - least * len(grids)

@@ -31,7 +31,7 @@ MOST_ROWS = 2000  # rows of a table on a page; further ones are only counted
 
 @dataclass(frozen=True)
 class Words:
-    """Text on an HTML page: an optional heading, optional paragraphs and an optional command."""
+    """Text on an HTML page, with an optional heading, optional paragraphs and an optional command."""
 
     title: str = ""
     text: str = ""
@@ -143,7 +143,7 @@ def scripts_of(*, maps: bool, charts: bool) -> list[str]:
 
 @cache
 def vega_script() -> str:
-    """Return the source of Vega, Vega-Lite and Vega-Embed, so that pages need no network requests."""
+    """Return the source code of Vega, Vega-Lite and Vega-Embed, so that pages need no network requests."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 
@@ -153,8 +153,8 @@ def as_script_data(value: Any) -> str:
 
 
 def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
-    """Create a content security policy that allows no requests and only these scripts. With `charts`, it allows eval,
-    which Vega needs."""
+    """Create a content security policy that allows no requests and only the given scripts. With `charts`, it also
+    allows eval, which Vega needs."""
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
     )
@@ -175,7 +175,7 @@ def style() -> str:
 
 
 def colours(light: str, dark: str) -> str:
-    """Return CSS that uses the dark theme if the reader's system prefers it, otherwise the light theme."""
+    """Return CSS that uses the dark theme if the reader's system prefers dark colours, otherwise the light theme."""
     return (
         f":root{{color-scheme:light dark;--st-font:system-ui,sans-serif;{light}}}\n"
         f"@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
@@ -188,7 +188,7 @@ def controls_style() -> str:
 
 
 def written_cell(value: Any) -> str:
-    """Format the value of a table cell: numbers with four digits, missing values as a dash."""
+    """Format the value of a table cell: numbers with four digits, and missing values as a dash."""
     if value is None or (isinstance(value, float) and value != value):
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else re.sub(r"\s+", " ", str(value))
@@ -199,7 +199,7 @@ def written_cell(value: Any) -> str:
 
 @dataclass(frozen=True)
 class MapsSource:
-    """The source of attention maps: the input and the checkpoint.
+    """The source of some attention maps: the input and the checkpoint.
 
     Attributes:
         pair: second sentence, or None.
@@ -245,7 +245,7 @@ def grid_of(
 
 
 def described(panes: Sequence[Pane], source: MapsSource) -> Words:
-    """Return a text for the page on the checkpoint and the input of the attention maps."""
+    """Return a text that describes the checkpoint and the input of the attention maps on a page."""
     first, unit = panes[0], "words" if source.words else "tokens"
     known = f" · weights {source.weights_hash[:16]}" if source.weights_hash else ""
     text = (
@@ -266,6 +266,6 @@ def maps_page(
     note: str = "",
     most: int = MOST_BYTES,
 ) -> str:
-    """Create a self-contained HTML page of attention maps, which says what is omitted if not all maps fit."""
+    """Create a self-contained HTML page of attention maps. If not all maps fit, the page says what is omitted."""
     grid = grid_of(panes, source, head=head, opened=opened, note=note)
     return html_page(f"Attention maps: {source.input[:120]}", [grid, described(panes, source)], most=most)

@@ -61,7 +61,7 @@ class Pane:
 
     @property
     def sees(self) -> str:
-        """Return a caption on which keys a query can attend to."""
+        """Return a caption that states which keys a query can attend to."""
         return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.keys[-1:] == (SINK,))
 
     @property
@@ -138,8 +138,8 @@ def scored_pane(
 
 
 def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]) -> Pane | str:
-    """Subtract the maps of `first` from those of `second` in layers where both have attention, or say why this is
-    impossible.
+    """Subtract the maps of `first` from those of `second` in layers where both have attention. If this is impossible,
+    return the reason.
 
     `weights` are those of the first and the second, (layer, head, query, key).
     """
@@ -165,7 +165,7 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
-    """Return the name, such as "L2H2", of the most distinctive head, whose map is enlarged initially.
+    """Return the name of the most distinctive head, such as "L2H2", whose map is enlarged initially.
 
     This head attends most to a neighbour, if with more than half of its weight; otherwise it attends most to any kind
     of position; L1H1 without such scores. `scores` are (layer, head) by name.
@@ -192,7 +192,7 @@ def usual_scale(panes: Sequence[Pane]) -> str:
 def header_of(
     panes: Sequence[Pane], *, caption: str, head: str = "none", opened: Mapping[str, Any] | None = None, note: str = ""
 ) -> dict[str, Any]:
-    """Create the header of the binary map data for the browser, in which "id" identifies the content.
+    """Create the header of the binary map data for the browser. Its field "id" identifies the content.
 
     The weights of all maps follow in order. `head` is enlarged by default, and `note` is a sentence above the maps.
     """

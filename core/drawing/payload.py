@@ -20,7 +20,7 @@ FULL = 65535  # represents a weight of 1; hovering is accurate to 1 / FULL
 
 
 def as_bytes(maps: np.ndarray) -> bytes:
-    """Pack attention weights [*axes, query, key] as little-endian uint16, in which FULL means 1; NaN becomes 0."""
+    """Pack attention weights [*axes, query, key] as little-endian uint16. FULL means 1, and NaN becomes 0."""
     return np.rint(np.clip(np.nan_to_num(maps), 0, 1) * FULL).astype("<u2").tobytes()
 
 
@@ -31,8 +31,7 @@ def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
 
 
 def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
-    """Return map data for the browser: the length of the header (4 bytes), the header as JSON, and the weights of all
-    maps."""
+    """Return map data for the browser: the header length (4 bytes), the header as JSON, and the weights of all maps."""
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (len(text) % 2)
     return b"".join([len(text).to_bytes(4, "little"), text, *weights])
@@ -44,7 +43,7 @@ def script(name: str) -> str:
 
 
 def workbench_script() -> str:
-    """Return the JavaScript of the interactive map viewer, without the script of the page or notebook around it."""
+    """Return the JavaScript of the interactive map viewer, without the script of the surrounding page or notebook."""
     return "".join(script(name) for name in WORKBENCH)
 
 

@@ -27,12 +27,12 @@ def theme() -> dict[str, Any]:
 
 
 def of_saved_charts() -> dict[str, Any]:
-    """Return the Vega config for exported charts, with the background and colours of the light theme."""
+    """Return the Vega config for exported charts, which use the background and colours of the light theme."""
     return {"background": theme()["light"]["backgroundColor"], "range": ranges()["light"]}
 
 
 def ranges() -> dict[str, dict[str, Any]]:
-    """Return the colour ranges of Vega for the light and the dark theme."""
+    """Return the Vega colour ranges for the light and the dark theme."""
     return {
         mode: {
             "ramp": theme()[mode]["chartSequentialColors"],
@@ -45,6 +45,6 @@ def ranges() -> dict[str, dict[str, Any]]:
 
 
 def variables(names: dict[str, str], mode: str) -> str:
-    """Return CSS declarations of theme colours. `names` maps CSS variable names to theme keys."""
+    """Return CSS variables for theme colours. `names` maps the names of CSS variables to theme keys."""
     values = [(name, theme()[mode][key]) for name, key in names.items()]
     return ";".join(f"--{name}:{value if isinstance(value, str) else ','.join(value)}" for name, value in values)
