@@ -28,7 +28,7 @@ FIRST = ("map_id", "class", "annotator", "checkpoint", "task", "row_id", "layer"
 
 
 def labels(db: str | Path | None = None, class_set: str = "bert", *, bundled: bool = False) -> pd.DataFrame:
-    """Load the labels of attention maps as a data frame, one row per label, with the weights of the maps.
+    """Load labelled attention maps as a data frame with one row per label, which includes the weights of its map.
 
     They come from the database file `db` (None: that of the app), or from the bundled labels if `bundled` is True.
     Raises LockedError if the app has the database open, and InputError if the file does not exist.
@@ -130,7 +130,7 @@ def _row(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def classifier_of(given: PatternClassifier | str | Path | None, class_set: str | None, *, causal: bool) -> Classifier:
-    """Open a pattern classifier, by default the bundled one. Raises InputError if its file cannot be read."""
+    """Open a pattern classifier (by default, the bundled one). Raises InputError if its file cannot be read."""
     if isinstance(given, PatternClassifier):
         return given.classifier
     if given is None:

@@ -71,12 +71,12 @@ class Model:
 
     @property
     def name(self) -> str:
-        """Return the name, folder or Hub ID of the model; for a loaded model, where it was loaded from."""
+        """Return the name, folder or Hub ID of the model. For a loaded model, this is where it was loaded from."""
         return str(self._model) if self._is_named else self.checkpoint.name
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """Return the opened checkpoint, or a checkpoint with the current weights of the loaded model."""
+        """Return the loaded checkpoint. For a model object, the checkpoint has the current weights of this object."""
         return self._opened if self._is_named else checkpoint_of(self._model, self._tokenizer)
 
     @cached_property
@@ -88,7 +88,7 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """Return the name or folder from which studies open this checkpoint, after saving a loaded model."""
+        """Return the name or folder from which studies open this checkpoint. A model object is saved first."""
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
@@ -155,7 +155,7 @@ class Model:
         return pd.DataFrame(ranking.rows("difference"))
 
     def why(self, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-        """Decompose attention scores of a head into terms, for each query and the key that gets its largest weight.
+        """Decompose the attention scores of a head into terms, for each query and the key with the largest weight.
 
         Args:
             head: "L2H5", or a Head.

@@ -42,7 +42,7 @@ _SAVING = threading.Lock()
 
 
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
-    """Create a checkpoint in eval mode from a copy of a model that was loaded by `from_pretrained` of transformers.
+    """Create a checkpoint in eval mode from a copy of a model that transformers loaded with `from_pretrained`.
 
     The copy shares the weights and has its own modes and attention function, so that other threads may use the model.
     Raises CheckpointError if `model` is no text Transformer of transformers, some of its weights are not in memory, or
@@ -102,7 +102,7 @@ def _saved_models() -> Path:
 
 
 def saved_copy(model: Any, tokenizer: Any) -> Path:
-    """Save a copy of a loaded model, unless a copy with the same weights exists, and return the folder of the copy."""
+    """Save a copy of a loaded model unless one with the same weights exists, and return the folder of the copy."""
     checkpoint = checkpoint_of(model, tokenizer)
     digest = hashlib.sha256(checkpoint.model.config.to_json_string().encode())
     for name, tensor in checkpoint.model.state_dict().items():
@@ -165,7 +165,7 @@ def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: 
 
 
 def must_have_words(checkpoint: Checkpoint) -> None:
-    """Raise CheckpointError if the tokenizer has no character offsets, which maps between words require."""
+    """Raise CheckpointError if the tokenizer has no character offsets, which are needed for maps between words."""
     if not checkpoint.tokenizer.is_fast:
         raise CheckpointError(
             f"Maps between words need a tokenizer with character offsets; {type(checkpoint.tokenizer).__name__} "
