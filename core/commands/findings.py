@@ -29,7 +29,7 @@ def list_findings(form: Form) -> None:
 
 @dataclass(frozen=True)
 class Exporting:
-    """Options for exporting findings: which findings, and to which files."""
+    """Options for exporting findings: which findings to export, and to which files."""
 
     html: Annotated[
         Path | None, Flag("HTML file to write: one self-contained page of the findings with interactive maps")

@@ -72,7 +72,7 @@ def _say(study: str, rows: list[dict[str, object]], form: Form, sentence: str, *
 
 @dataclass(frozen=True)
 class Importing:
-    """Options for importing labels: the file, and how to read the labels in it."""
+    """Options for importing labels: the file, and how to read its labels."""
 
     file: Annotated[
         Path,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MapsOptions:
-    """Options for saving attention maps: which input, checkpoint and output file."""
+    """Options for saving attention maps: the input, the checkpoint and the output file."""
 
     checkpoint: Checkpoint
     out: Annotated[

@@ -51,7 +51,7 @@ Workers = Annotated[
 
 
 def without_controls(text: str, kept: str = "\n\t") -> str:
-    """Escape control characters in a text, because they could erase lines of a terminal."""
+    """Escape the control characters in a text, because they could erase lines in a terminal."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1] for letter in text)
@@ -69,11 +69,11 @@ def tell_json(value: Any) -> None:
 
 
 class StoppedError(SystemExit):
-    """An exception that ends the program after Ctrl-C, once a message has been printed."""
+    """Exception that ends the program after Ctrl-C, once a message has been printed."""
 
 
 def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "table") -> None:
-    """Print result rows to standard output, as a table whose caption states their provenance, or in another format."""
+    """Print result rows to standard output: as a table with their provenance in the caption, or in another format."""
     provenance = {name: value for name, value in provenance.items() if name != "study"}
     with _reader_may_leave():
         if form == "json":
@@ -136,7 +136,7 @@ class _Console(Console):
 
 
 def tell_table(table: Table) -> None:
-    """Print a table of the library rich to the terminal."""
+    """Print a table of the library `rich` to the terminal."""
     _Console().print(table)
 
 
@@ -192,8 +192,8 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
-    """Open the database, and return it with None. If another process uses the database, return a temporary database
-    with a message about that process."""
+    """Open the database and return (database, None). If another process uses the database, return a temporary database
+    and a message about that process."""
     chosen = settings().database
     try:
         return Database(chosen), None
@@ -232,13 +232,13 @@ def database(*, held: Held = "refuse") -> Iterator[Database]:
 
 
 def remove(path: Path) -> None:
-    """Delete the file of a temporary database and its log."""
+    """Delete the file and the log of a temporary database."""
     for file in (path, path.with_name(path.name + ".wal")):
         file.unlink(missing_ok=True)
 
 
 def follow(db: Database, job: str) -> str:
-    """Wait for a job, showing a progress bar on terminals, and return the ID of the run.
+    """Wait for a job and return the ID of the run. On terminals, a progress bar is shown.
 
     Raises JobError if the job ended without a run. Ctrl-C stops the job and raises StoppedError; finished units remain
     stored.
@@ -277,7 +277,7 @@ def _say(sentence: str) -> None:
 
 
 def ask_to_cancel(job: str) -> bool:
-    """Ask the process that uses the database to cancel a job, and return whether that process accepts in time."""
+    """Ask the process that uses the database to cancel a job, and return whether the process accepts in time."""
     request = exchange.runs_folder(settings().database.expanduser().resolve()) / f"cancel-{job}"
     request.parent.mkdir(parents=True, exist_ok=True)
     request.touch()

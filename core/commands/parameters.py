@@ -22,7 +22,7 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(FORMS, False) | dict.fromkeys(PLACES)
 
 
 def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that turns a function into a command whose options are the fields of the dataclass `kind`.
+    """Return a decorator that turns a function into a command with the fields of the dataclass `kind` as options.
 
     `beside` are options of output format and placement. With placement, the function is called as do(options, form,
     where), otherwise as do(options, form).
@@ -42,8 +42,8 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
 
 
 def with_form(do: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function into a command. Its parameter `form` is set from the options for the output format, and its
-    optional parameter `where` from the options for where the job runs."""
+    """Turn a function into a command. The options for the output format set its parameter `form`, and the options for
+    where the job runs set its optional parameter `where`."""
     parameters = dict(inspect.signature(do).parameters)
     beside = PLACES | FORMS if parameters.pop("where", None) else FORMS
     del parameters["form"]
@@ -57,7 +57,7 @@ def with_form(do: Callable[..., None]) -> Callable[..., None]:
 
 
 def signed_by(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
-    """Give a function a signature, from which typer creates its command-line parameters, and return the function. The
+    """Give a function the signature from which typer creates its command-line parameters, and return the function. The
     parameters are the declared `options`, and those in `beside` for output format and placement."""
     return _signed(run, [*(_parameter(option) for option in options if option.flag), *_beside(beside)])
 
@@ -79,13 +79,13 @@ def form_typed(typed: Mapping[str, Any]) -> Form:
 
 
 def placement_typed(typed: Mapping[str, Any]) -> JobPlacement:
-    """Return where jobs run: on local workers or on a cluster. Options on the command line override settings."""
+    """Return where jobs run: on local workers or on a cluster. Command-line options override settings."""
     chosen = settings()
     return JobPlacement(max(1, typed.get("workers") or chosen.workers), typed.get("cluster") or chosen.cluster)
 
 
 def given(options: dict[str, Declared], typed: dict[str, Any]) -> Row:
-    """Return the values of the options that were set on the command line, leaving out all other options."""
+    """Return the values of those options that were set on the command line."""
     values = {name: typed.get(name) for name, option in options.items() if option.flag}
     return {name: value for name, value in values.items() if value is not None and value != []}
 

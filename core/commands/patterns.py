@@ -151,8 +151,8 @@ def judged_on(
 
 
 def sentence(result: "Evaluated", over: str) -> str:
-    """Return a sentence on the evaluation of a classifier. `over` names what is resampled for the confidence intervals,
-    such as inputs."""
+    """Return sentences that report the evaluation of a classifier. `over` names what is resampled for the confidence
+    intervals, such as inputs."""
     return (
         f"The accuracy of the classifier is {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to "
         f"{result.accuracy_high:.3f}, n = {result.maps} maps). Its macro F1 is {result.macro_f1:.3f} ({result.low:.3f} "
@@ -199,7 +199,7 @@ def class_set_with(source: str) -> str:
 
 
 def trained_without(source: str) -> "Classifier":
-    """Train a pattern classifier on the bundled labels of a class set from all sources except one."""
+    """Train a pattern classifier on the bundled labels of a class set. Labels from one source are left out."""
     class_set = class_set_with(source)
     lines = lines_of(read_text(config.ANNOTATIONS / source / "maps.jsonl"))
     checkpoints = {json.loads(line)["checkpoint"] for line in lines}
@@ -239,7 +239,7 @@ def as_record(result: "Evaluated") -> Row:
 
 
 def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
-    """Open a pattern classifier, and return it with its class set. Raises InputError if the classifier is missing or
+    """Load a pattern classifier, and return it with its class set. Raises InputError if the classifier is missing or
     unsuitable."""
     if name == "bundled":
         return patterns.training.Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
@@ -260,8 +260,8 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
 
 
 def sets_of(classes: tuple[str, ...]) -> list[str]:
-    """Return the names of the bundled class sets that consist of exactly these classes or, if there are none, of the
-    custom class sets that do."""
+    """Return the names of the bundled class sets with exactly these classes. If there are none, return the names of the
+    custom class sets with these classes."""
     shipped = [class_set.name for class_set in SHIPPED.values() if class_set.names == classes]
     if shipped:
         return shipped

@@ -119,8 +119,8 @@ class ReproduceOptions:
 
     @property
     def report(self) -> ReportOptions:
-        """Return the options for the report that the command `reproduce` writes. On the command line, a limit of 0
-        means no limit."""
+        """Return the options for the report of the command `reproduce`. On the command line, a limit of 0 means no
+        limit."""
         shared = {
             option.name: getattr(self, option.name) for option in fields(ReportOptions) if hasattr(self, option.name)
         }

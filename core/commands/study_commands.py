@@ -29,7 +29,7 @@ from .patterns import shares
 
 @dataclass(frozen=True)
 class Ran:
-    """A study that has been run from a terminal, with its options and results.
+    """A study that was run from a terminal, with its options and results.
 
     Attributes:
         ready: what `Own.ready` returned before the study ran.
@@ -57,12 +57,12 @@ class Ran:
 
 @dataclass(frozen=True)
 class NoOptions:
-    """An empty set of additional options, for terminal commands whose only options are those of the study."""
+    """An empty set of additional options, for terminal commands that have only the options of their study."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """Additions of a terminal command to the study that it runs: more options, checks before the run, and its output.
+    """Additions of a terminal command to its study: more options, checks before the run, and its own output.
 
     Attributes:
         options: class of further options of the command.
@@ -78,7 +78,7 @@ class Own:
 
 
 def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., None]:
-    """Create the typer command of a study, with its parameters and help."""
+    """Create a typer command for a study, with parameters and help."""
     own = own or Own()
     options, extra = declared(study.options), declared(own.options)
 
@@ -128,7 +128,7 @@ def _show_definitions(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Beside:
-    """Command-line options of the ablation command that do not belong to the ablation study itself."""
+    """Command-line options of the ablation command that are not options of the ablation study."""
 
     race: Annotated[
         bool,
@@ -207,7 +207,7 @@ def _show_beside(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Saving:
-    """Command-line options of the pruning command that do not belong to the pruning study itself."""
+    """Command-line options of the pruning command that are not options of the pruning study."""
 
     save: Annotated[
         str | None,
