@@ -59,7 +59,8 @@ def _irregular() -> dict[str, list[str]]:
 
 
 def lemmas(word: str) -> tuple[str, ...]:
-    """Return every possible lemma of a word, such as run, runn and runne for "running". Some may not be words."""
+    """Return every possible lemma of a word, such as run, runn and runne for "running". Some of them may not be
+    words."""
     word = word.lower().replace("’", "'")
     forms = [word, *_irregular().get(word, ())]
     for ending, stems in _INFLECTED_ENDINGS:
@@ -77,7 +78,7 @@ _POS = {"VERB": "v", "AUX": "v", "NOUN": "n", "PROPN": "n", "ADJ": "a", "ADV": "
 
 @dataclass(frozen=True)
 class Roles:
-    """The core elements of a FrameNet frame, and its most frequent element at each grammatical position.
+    """The core elements of a FrameNet frame, and the most frequent element at each grammatical position.
 
     subject: FrameNet's external argument; object: direct object; prepositions: after "about", "with", ...
     """
@@ -90,13 +91,13 @@ class Roles:
     prepositions: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, place: str, preposition: str = "") -> str | None:
-        """Return the most frequent element at a position: "subject", "object" or "oblique"; None without one."""
+        """Return the most frequent element at a position: "subject", "object" or "oblique"; None if there is none."""
         if place == "oblique":
             return self.prepositions.get(preposition.lower())
         return {"subject": self.subject, "object": self.object}.get(place)
 
     def element(self, name: str, spans: Spans) -> Element:
-        """Create a frame element whose coreness is "Core" if it is a core element of this frame, otherwise None."""
+        """Create a frame element. Its coreness is "Core" if it is a core element of this frame, otherwise None."""
         if name not in self.core:
             return Element(name, spans)
         return Element(name, spans, "Core", any(name in core_set for core_set in self.core_sets))
@@ -104,7 +105,7 @@ class Roles:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """A lexicon of lexical units and the frames that they evoke, most frequent frame first."""
+    """A lexicon of lexical units with the frames that they evoke, the most frequent frame first."""
 
     source: str
     units: Mapping[str, tuple[str, ...]]
@@ -122,14 +123,14 @@ class Lexicon:
         return {first: tuple(names) for first, names in units.items()}
 
     def frames(self, lemma: str, upos: str | None = None) -> tuple[tuple[str, str], ...]:
-        """Return the (lexical unit, frame) pairs of a lemma, with units of the Universal POS tag `upos` first."""
+        """Return the (lexical unit, frame) pairs for a lemma. Units whose Universal POS tag is `upos` come first."""
         lemma = lemma.lower()
         asked = f"{lemma}.{_POS.get(upos or '', '')}"
         names = sorted((name for name in self._named(lemma)), key=lambda name: (name != asked, name))
         return tuple((name, frame) for name in names for frame in self.units[name])
 
     def of(self, frame: str) -> Roles:
-        """Return the core elements and usual positions of a frame. Raises InputError for an unknown frame."""
+        """Return the core elements of a frame and their usual positions. Raises InputError for an unknown frame."""
         if frame in self.roles:
             return self.roles[frame]
         if self.release is None:
@@ -150,7 +151,7 @@ _ENDINGS = ("v", "n", "a", "adv", "prep", "num", "art", "c", "intj", "scon")
 
 @lru_cache(maxsize=1)
 def bundled_lexicon() -> Lexicon:
-    """Load the bundled lexicon, which contains the lexical units with most annotations in FrameNet 1.5."""
+    """Load the bundled lexicon, which contains the most frequently annotated lexical units in FrameNet 1.5."""
     facts = json.loads(BUNDLED.read_text(encoding="utf-8"))
     roles = {
         name: Roles(
@@ -167,7 +168,7 @@ def bundled_lexicon() -> Lexicon:
 
 
 def release_lexicon(release: Release) -> Lexicon:
-    """Create the lexicon of a FrameNet release, with the usual positions of frame elements from the bundled data."""
+    """Create the lexicon of a FrameNet release. The usual positions of frame elements come from the bundled data."""
     units = defaultdict(set)
     for unit in release.lexical_units:
         units[unit.name].add(unit.frame)
@@ -221,8 +222,8 @@ class Dependent(NamedTuple):
 
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
-    """Propose the frame elements of a target word, named after the most frequent elements at their grammatical
-    positions."""
+    """Propose frame elements for a target word. Each phrase gets the most frequent element at its grammatical
+    position."""
     words, proposals = tagged.words, list[Proposal]()
     taken: set[int] = set()
     # Dependents of a target in the order of PLACES; a target without a subject takes one from its context
@@ -252,7 +253,7 @@ def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Prop
 
 
 def head_of(words: Sequence[Any], chosen: Sequence[int]) -> int:
-    """Return the index of the syntactic head of a target with several words, or -1 if the target is empty."""
+    """Return the index of the syntactic head of a target that has several words; -1 if the target is empty."""
     return next((k for k in chosen if words[k].head not in chosen or words[k].head == k), next(iter(chosen), -1))
 
 
@@ -364,8 +365,7 @@ def _touch(first: Dependent, second: Dependent) -> bool:
 
 
 def subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...]:
-    """Return the words of the subtree at `root`, without the subtree at `without` and without punctuation at the
-    ends."""
+    """Return the words of the subtree at `root`. The subtree at `without` and punctuation at the ends are left out."""
     inside = {root}
     for _ in words:
         more = {k for k, word in enumerate(words) if word.head in inside and k != without}

@@ -14,7 +14,7 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 
 
 def read_list(file: str | Path) -> FrameReading:
-    """Read a sentence list used by Kovaleva et al. or the GPT-2 replication. Raises InputError for other formats."""
+    """Read a sentence list from Kovaleva et al. or from the GPT-2 replication. Raises InputError for other formats."""
     try:
         text = read_text(file, given=True)
     except (OSError, ValueError) as error:
@@ -23,7 +23,7 @@ def read_list(file: str | Path) -> FrameReading:
 
 
 def parse_list(text: str, source: str) -> FrameReading:
-    """Parse an uploaded list in one of the formats that `read_list` reads. Raises InputError for other formats."""
+    """Parse an uploaded list in one of the formats that `read_list` can read. Raises InputError for other formats."""
     rows = _checked(text, source, {"sentence"})
     if all("fes" in row for row in rows):
         return _kovaleva(_checked(text, source, {"sentence", "target", "fes"}), source)

@@ -32,8 +32,8 @@ class Element:
     in_core_set: bool | None = None
 
     def is_core(self, rule: CoreRule) -> bool:
-        """Return whether the element is core under the given rule: "core_sets" (the rule of Kovaleva et al.),
-        "core_type" or "any". Elements of unknown coreness count as core."""
+        """Return whether the element is core under a rule: "core_sets" (the rule of Kovaleva et al.), "core_type" or
+        "any". Elements of unknown coreness count as core."""
         if rule == "core_sets":
             return self.in_core_set is not False
         return rule == "any" or self.coreness is None or self.coreness.startswith("Core")
@@ -50,7 +50,7 @@ class Link:
 
 @dataclass(frozen=True)
 class AnnotatedSentence:
-    """A text with one target and the elements of the frame that the target evokes.
+    """A text with one target word or phrase, and the elements of the frame that the target evokes.
 
     Attributes:
         id: unique in its source.
@@ -76,7 +76,7 @@ class AnnotatedSentence:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A row, document or lexical unit that was skipped when a file was read, with the reason."""
+    """A row, document or lexical unit that was skipped in reading a file, and the reason."""
 
     where: str
     why: str
@@ -84,7 +84,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FrameReading:
-    """The annotated sentences in a file, with lines that were skipped and notes on ambiguous strings."""
+    """The annotated sentences that were read from a file, the skipped lines, and notes on ambiguous strings."""
 
     sentences: tuple[AnnotatedSentence, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -103,7 +103,7 @@ def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """Return the stored links of a sentence or, if there are none, links between the target and each core element
+    """Return the stored links of a sentence. If there are none, return links between the target and each core element
     outside it."""
     if sentence.links is not None:
         return sentence.links
@@ -115,7 +115,7 @@ def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tu
 
 
 def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """Return the sentence unchanged, or raise InputError unless it has a text, a target and valid spans.
+    """Return the sentence unchanged. Raises InputError unless it has a text, a target and valid spans.
 
     An element may overlap the target (FrameNet marks "teacher" as both); `links_of` omits such an element.
     """
@@ -151,7 +151,7 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
 
 
 def check_apart(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """Return the sentence unchanged, or raise InputError if it is invalid or an element overlaps the target."""
+    """Return the sentence unchanged. Raises InputError if it is invalid, or if an element overlaps the target."""
     check(sentence)
     for element in sentence.elements:
         if overlap(element.spans, sentence.target):
@@ -192,7 +192,8 @@ def word_spans(text: str) -> list[Span]:
 
 
 def places(text: str, phrase: str) -> list[Span]:
-    """Return the spans where a phrase occurs as whole words, or anywhere in scripts that do not separate words."""
+    """Return the spans at which a phrase occurs as whole words. In scripts that do not separate words, it may occur
+    anywhere."""
     if not phrase:
         return []
     starts = [match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text)]
@@ -222,7 +223,7 @@ def _unspaced(letter: str) -> bool:
 
 
 def spaced_places(text: str, phrase: str) -> list[Span]:
-    """Return the spans of all occurrences of a phrase that are delimited by white space or an end of the text."""
+    """Return the spans of all occurrences of a phrase that white space or an end of the text delimits."""
     return [match.span() for match in re.finditer(rf"(?<!\S){re.escape(phrase)}(?!\S)", text)] if phrase else []
 
 
@@ -256,6 +257,6 @@ def covered(spans: Spans, tokens: list[Span]) -> list[int]:
 
 
 def distance(first: Spans, other: Spans, tokens: list[Span]) -> int:
-    """Return the smallest distance in tokens between two sets of spans; 0 if they share a token or if one contains no
-    token."""
+    """Return the smallest distance, in tokens, between two sets of spans; 0 if they share a token, or if one of them
+    contains no token."""
     return min((abs(a - b) for a in covered(first, tokens) for b in covered(other, tokens)), default=0)

@@ -49,7 +49,7 @@ class Frame:
 
 
 class Release:
-    """An open FrameNet release. Queries read single files, but `sentences` reads all files."""
+    """An open FrameNet release. Most queries read single files, but `sentences` reads all files."""
 
     def __init__(self, folder: Path, reader: Any) -> None:
         self.folder, self._reader = folder, reader
@@ -106,7 +106,7 @@ class Release:
         return _reading(readings)
 
     def full_text(self, document: Document) -> FrameReading:
-        """Return the annotated targets of a full text. If NLTK cannot read the document, it is listed as skipped."""
+        """Return the annotated targets in a full text. If NLTK cannot read the document, it is listed as skipped."""
         try:
             readings = [
                 self._annotated(sentence, aset, aset.get("luName"), aset.get("frameName"), document.name)
