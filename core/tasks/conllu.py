@@ -159,7 +159,7 @@ NAMED = 3  # number of example sentences for each reason
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A group of sentences in a treebank that are left out, all for the same reason."""
+    """A group of sentences in a treebank that are left out for the same reason."""
 
     part: str
     reason: str
@@ -169,7 +169,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TreebankPart:
-    """The usable sentences in one split of a treebank, which have at least two words and a single dependency tree."""
+    """The usable sentences in one split of a treebank. They have at least two words and a single dependency tree."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -177,7 +177,7 @@ class TreebankPart:
 
 
 def file_of(folder: str | Path | None, part: str) -> Path:
-    """Return the CoNLL-U file of one split of a treebank. Raises InputError unless the folder has exactly one."""
+    """Return the CoNLL-U file with one split of a treebank. Raises InputError unless the folder has exactly one."""
     files = sorted(config.inside(folder).glob(f"*-{part}.conllu")) if folder else []
     if len(files) != 1:
         raise InputError(
@@ -188,7 +188,7 @@ def file_of(folder: str | Path | None, part: str) -> Path:
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:
-    """Read the usable sentences in one split of a treebank; of the bundled treebank if `folder` is None.
+    """Read the usable sentences in one split of a treebank. If `folder` is None, the bundled treebank is read.
 
     Raises InputError if labels are not those of Universal Dependencies, or no sentence is usable.
     """
@@ -243,5 +243,5 @@ def unusable(words: Sequence[TaggedWord]) -> str | None:
 
 
 def plain_relation(label: str) -> str:
-    """Return a dependency relation without its subtype, for example "nsubj" for "nsubj:pass"."""
+    """Return a dependency relation without its subtype, such as "nsubj" for "nsubj:pass"."""
     return label.partition(":")[0].lower()

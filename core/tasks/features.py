@@ -18,7 +18,8 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class TaggedWord:
-    """A word with part-of-speech tags and dependency label. `head` indexes its governor; a root has its own index."""
+    """A word with part-of-speech tags and a dependency label. `head` is the index of its governor (itself for a
+    root)."""
 
     text: str
     start: int
@@ -31,7 +32,7 @@ class TaggedWord:
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """A text with its words in order, each with part-of-speech tags and a dependency label."""
+    """A text and its words in order, each with part-of-speech tags and a dependency label."""
 
     text: str
     words: tuple[TaggedWord, ...]
@@ -109,7 +110,7 @@ def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
 
 
 def is_of_words(feature: Feature) -> bool:
-    """Return whether a feature is defined by the tag or dependency label of a word, instead of by a special token."""
+    """Return whether a feature is defined by the tag or dependency label of a word, rather than by a special token."""
     return not feature.special and feature.name != "negation"
 
 
@@ -137,7 +138,7 @@ def _carries(name: str, tag: str, pos: str, dep: str) -> bool:
 
 @cache
 def is_dependency(label: str, wanted: str) -> bool:
-    """Return whether a dependency label equals `wanted` or is a subtype of `wanted`, such as nsubj:pass of nsubj."""
+    """Return whether a dependency label equals `wanted` or is a subtype of it, such as nsubj:pass of nsubj."""
     label, wanted = label.lower(), wanted.lower()
     return label == wanted or label.partition(":")[0] == wanted
 

@@ -24,7 +24,7 @@ HUB, HUB_NAME = "hub", "nyu-mll/glue"
 
 @dataclass(frozen=True)
 class Task:
-    """A text classification or regression task, such as SST-2, with its labels, file columns and metrics.
+    """A text classification or regression task, such as SST-2, and its labels, file columns and metrics.
 
     Attributes:
         name: as in papers, and its folder in the download of GLUE.
@@ -60,7 +60,7 @@ class Task:
 
     @property
     def outputs(self) -> int:
-        """Return how many outputs a classification head for this task has: one per class, or one for a score."""
+        """Return how many outputs a classification head needs for this task: one per class, or one for a score."""
         return len(self.labels) or 1
 
     @property
@@ -209,7 +209,7 @@ def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow
 
 
 def fingerprint(rows: Sequence[TaskRow]) -> str:
-    """Return a hash of the IDs, texts and labels of examples, by which a resumed run detects changed data."""
+    """Return a hash of the IDs, texts and labels of examples, with which a resumed run detects changed data."""
     text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -245,7 +245,7 @@ def _parsed(task: Task, split: str, file: Path, modified: int, size: int) -> tup
 
 
 def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
-    """Return the path of the TSV file with one split of a task. If `folder` is None, the bundled samples are used."""
+    """Return the path of the TSV file with one split of a task. If `folder` is None, bundled samples are used."""
     root = config.SAMPLES if folder is None else config.inside(folder)
     names = ["train.tsv"] if split == "train" else [task.dev_file, "dev.tsv"]
     places = [place / name for name in names for place in (root / task.name, root)]
@@ -308,7 +308,7 @@ def _row(
 
 
 def parse_label(task: Task, value: str, place: str) -> int | float:
-    """Parse the label of an example. Raises InputError for an invalid label, with `place` as the name of its row."""
+    """Parse the label of an example. Raises InputError, with `place` as the name of the row, for an invalid label."""
     value = value.strip()
     if value == "-1":
         raise InputError(
@@ -338,7 +338,7 @@ def parse_label(task: Task, value: str, place: str) -> int | float:
 
 
 def hub_rows(task: Task, split: str, table: Any) -> list[TaskRow]:
-    """Convert one split of a GLUE task, as loaded by the `datasets` library, to examples."""
+    """Convert one split of a GLUE task to examples, after the `datasets` library has loaded it."""
     needed = [column for column in (task.hub_text, task.hub_pair, "label") if column]
     if missing := [column for column in needed if column not in table.column_names]:
         raise InputError(
@@ -370,7 +370,8 @@ WORDS = 4  # length of a shared word sequence
 
 
 def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[TaskRow]) -> list[TaskRow]:
-    """Return examples that a model was not trained on: dev examples, and train examples unrelated to what it learned.
+    """Return examples that a model was not trained on: dev examples, and train examples that do not overlap with its
+    training data.
 
     A train example is unrelated if it shares no sequence of WORDS words with one that the model learned (`learned`);
     those with fewer words are left out.
@@ -393,7 +394,8 @@ _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 
 
 def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
-    """Return, for each output of a checkpoint, the index of its label in Task.labels; (0,) for a regression task.
+    """Return, for each output of a checkpoint, the index of its label in Task.labels. Return (0,) for a regression
+    task.
 
     `logits[:, [order.index(l) for l in ...]]` is then in the order of the task. Names (`labels`, by output) are
     compared without case, spaces, hyphens and underscores. Two generic names (LABEL_0, LABEL_1) have the order of the

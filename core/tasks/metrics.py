@@ -19,7 +19,7 @@ UNDEFINED = "undefined"
 
 
 def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
-    """Return the metrics of a task for predicted labels, as fractions (not in percent).
+    """Return the metrics of a task for predicted labels, as fractions instead of percentages.
 
     Accuracy; F1 of class 1 if the task uses it; for STS-B Pearson's r, Spearman's rho and the mean squared error on its
     0-to-5 scale (Kovaleva et al. 2019, run_classifier). F1 is 0 if nothing is predicted as 1; a correlation is None if
@@ -55,12 +55,12 @@ def is_constant(predicted: Values) -> bool:
 
 
 def shown(value: Number, digits: int = 1) -> str:
-    """Return a metric in percent as text, such as "91.2"; "undefined" for None."""
+    """Return a metric in percent as text, such as "91.2"; "undefined" if the metric is None."""
     return UNDEFINED if value is None else f"{100 * value:.{digits}f}"
 
 
 def majority(task: Task, train: Values, dev: Values) -> tuple[str, dict[str, Number]]:
-    """Return the most frequent train label, and the metrics for predicting this label on every dev example.
+    """Return the most frequent train label, and the metrics of predicting this label for every dev example.
 
     For scores, the label is "mean", and the correlations are None.
     """

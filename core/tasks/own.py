@@ -49,7 +49,7 @@ def is_text_file(task: str) -> bool:
 
 
 def stretches(path: str) -> list[str]:
-    """Read a text file, and return its text in parts of about STRETCH characters, split at white space."""
+    """Read a text file, and split it at white space into parts of about STRETCH characters."""
     file = config.inside(path.strip())
     try:
         text = read_text(file, most=LARGEST, given=True)
@@ -70,7 +70,7 @@ def stretches(path: str) -> list[str]:
 
 
 def windows(text: str, tokens: int, fits: Callable[[str], int]) -> Iterator[str]:
-    """Yield windows of at most `tokens` tokens into which a text is split, at white space if possible.
+    """Split a text at white space, if possible, and yield windows of at most `tokens` tokens.
 
     `fits` returns how many characters at the start of a text fit into one input.
     """
@@ -141,7 +141,7 @@ class OwnFile:
     labelled: bool = True
 
     def of(self, split: str) -> list[OwnRow]:
-        """Return the examples in the split "train" or "dev", in order; all examples if the file has no splits."""
+        """Return the examples in the split "train" or "dev", in order, or all examples if the file has no splits."""
         return [row for row in self.rows if row.split in (split, "")]
 
     @property
@@ -251,7 +251,7 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
 
 
 def plain_label(label: str) -> str:
-    """Return a class label in lower case, without spaces, dashes and underscores, for comparing different spellings.
+    """Return a class label in lower case, without spaces, dashes and underscores, to compare different spellings.
 
     The sign of a number, a dash between digits and a single dash remain. 1.0, as pandas writes whole numbers, becomes
     1.
@@ -302,7 +302,7 @@ def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, a
 def keep_rows(
     lines: str, folder: Path, name: str = "sentences", *, learned: bool = False, source: str = PASTED
 ) -> Path:
-    """Save pasted or uploaded sentences as a custom task file; return its path, which is equal for equal sentences.
+    """Save pasted or uploaded sentences as a custom task file, and return its path. Equal sentences get the same path.
 
     `learned`: a model is trained on the list; otherwise labelled rows without a split are all dev. Raises InputError
     for an invalid list.

@@ -40,7 +40,7 @@ class Perturbed:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of text perturbation, such as replacing a name by another name.
+    """A kind of text perturbation, such as replacing one name by another.
 
     Attributes:
         make: function of an input, a random generator and a choice.
@@ -54,7 +54,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class PerturbationChoice:
-    """The settings that a user chose for a perturbation.
+    """The settings that a user has chosen for a perturbation.
 
     Attributes:
         word: word to drop, mask or replace; "" for a random word.
@@ -83,7 +83,7 @@ def perturb(
 
 @lru_cache(maxsize=1)
 def words() -> dict[str, Any]:
-    """Return the word lists that perturbations use: first names by origin and gender, synonyms, and auxiliary verbs."""
+    """Return the word lists for perturbations: first names by origin and gender, synonyms, and auxiliary verbs."""
     return json.loads(WORDS_FILE.read_text(encoding="utf-8"))
 
 

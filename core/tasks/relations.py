@@ -62,7 +62,8 @@ def relation_of(name: str) -> Relation:
 
 
 def links(relation: Relation, words: Sequence[TaggedWord]) -> list[Link]:
-    """Return all pairs of words in a sentence that are in a relation; empty for relations between two sentences."""
+    """Return all pairs of words in a sentence between which a relation holds; empty for relations between two
+    sentences."""
     if relation.across:
         return []
     if relation.name == "noun-pronoun":
@@ -87,8 +88,8 @@ def _is_any(dep: str, labels: Collection[str]) -> bool:
 
 
 def links_across(first: Sequence[TaggedWord], second: Sequence[TaggedWord]) -> list[Link]:
-    """Return all pairs of equal words in two sentences, ignoring case, and without words that have no letter or
-    digit."""
+    """Return all pairs of equal words in two sentences. Case is ignored, and words without a letter or digit are left
+    out."""
     places: dict[str, list[int]] = {}
     for k, word in enumerate(second):
         places.setdefault(word.text.casefold(), []).append(k)

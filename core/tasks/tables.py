@@ -55,7 +55,8 @@ class SentenceTable:
 
 
 def read_table(text: str, name: str = PASTED) -> SentenceTable:
-    """Read sentences from CSV, TSV or JSON Lines text. Raises InputError naming the invalid column, row or line."""
+    """Read sentences from CSV, TSV or JSON Lines text. Raises InputError, which names the invalid column, row or
+    line."""
     if "\0" in text:
         raise InputError(f"{name} must be text; it contains a NUL character. Remove this character.")
     text = plain_ends(text.lstrip("\ufeff"))
