@@ -39,7 +39,7 @@ _STARTING = threading.Lock()
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
     """The status of a job. `rate` is its speed since it started, in tokens per second (None if unknown), and
-    `under_way` is the number of tokens already processed in unfinished units."""
+    `under_way` is how many tokens unfinished units have already processed."""
 
     job: str
     study: str
@@ -69,8 +69,8 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the runner for the jobs of a database, and create it on first use. `place` sets where units run from now
-    on; None changes nothing. Jobs that a process left unfinished when it ended are marked as interrupted."""
+    """Return the runner for the jobs of a database, which is created on first use. `place` sets where units run from
+    now on; None changes nothing. Jobs that a process left unfinished when it ended are marked as interrupted."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:
@@ -82,7 +82,7 @@ def runner(db: Database, place: JobPlacement | None = None) -> Runner:
 
 
 def with_absolute_task_paths(options: Any) -> dict[str, Any]:
-    """Return study options with absolute paths of custom task files, so that other processes can find the files."""
+    """Return study options in which custom task files have absolute paths, so that other processes can find them."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     task, tasks = named.get("task"), named.get("tasks")
     if isinstance(task, str):
@@ -93,7 +93,7 @@ def with_absolute_task_paths(options: Any) -> dict[str, Any]:
 
 
 def start(db: Database, study: str, options: Any, title: str = "") -> str:
-    """Queue a job that runs a study, and return the ID of the job without waiting for its end.
+    """Queue a job that runs a study, and return the job ID without waiting for the job to end.
 
     If the same job is queued or running, its ID is returned instead. Raises InputError if the checkpoint or examples do
     not meet the requirements of the study, and RightsError if the person may not start it.
@@ -121,8 +121,8 @@ def started_by(study: str) -> str:
 
 
 def must_start(db: Database, job: str, doing: str) -> None:
-    """Raise RightsError if the current user may not start, cancel and resume jobs of the study of this job. `doing`
-    names the action in the message."""
+    """Raise RightsError if the current user may not start, cancel and resume jobs of this job's study. `doing` names
+    the action in the message."""
     try:
         study = one_job(db, job).study
     except JobError:  # reported by the next step
@@ -131,7 +131,7 @@ def must_start(db: Database, job: str, doing: str) -> None:
 
 
 def check_runnable(study: str, options: Any) -> None:
-    """Raise InputError if a study cannot run with the checkpoint or examples in its options."""
+    """Raise InputError if a study cannot run on the checkpoint or examples in its options."""
     try:
         declared = find_study(study)
     except JobError:  # reported by the job itself
@@ -239,8 +239,8 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return the plural noun for what the progress of a study is counted in, such as "tokens"; a default noun if the
-    study is unknown."""
+    """Return the plural noun for what a study counts as its progress, such as "tokens"; a default noun if the study is
+    unknown."""
     try:
         return find_study(study).counts
     except JobError:

@@ -20,7 +20,7 @@ log = logging.getLogger("atlas.jobs")
 
 @dataclass(frozen=True)
 class JobRequest:
-    """The study, options and title of a job to be run in a sequence of jobs."""
+    """The study, options and title of one job in a sequence of jobs."""
 
     study: str
     options: Row
@@ -29,7 +29,7 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Ended:
-    """The outcome of one job in a sequence of jobs: a run ID or an error. `kept` is True if an earlier run was used."""
+    """The outcome of one job in a sequence: a run ID or an error. `kept` is True if an earlier run was reused."""
 
     run: str | None
     error: str = ""
@@ -84,8 +84,8 @@ def run_in_turn(
 
 @dataclass
 class AtWork:
-    """A sequence of jobs that runs in a background thread, with the index (`at`) and ID of the current job, and the
-    error that ended the sequence, if there was one."""
+    """A sequence of jobs that runs in a background thread. It has the index (`at`) and ID of the current job, and any
+    error that ended the sequence."""
 
     requests: Sequence[JobRequest]
     at: int = 0
@@ -98,7 +98,7 @@ _AT_WORK: "weakref.WeakKeyDictionary[Database, AtWork]" = weakref.WeakKeyDiction
 
 
 def at_work(db: Database) -> AtWork | None:
-    """Return the newest sequence of jobs that this process has started on a database; None if there is none."""
+    """Return the newest sequence of jobs that this process has started for a database; None if there is none."""
     return _AT_WORK.get(db.shared)
 
 

@@ -46,7 +46,7 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 @dataclass(frozen=True)
 class DurationEstimate:
     """An estimate of the duration of a job, based on an earlier run with the title `like` at the time `made`. `rows` is
-    the number of items to process, or None if unknown, and `counts` is the plural noun for these items. `here` is False
+    the number of items to process (None if unknown), and `counts` is the plural noun for these items. `here` is False
     if the earlier run is bundled."""
 
     seconds: float
@@ -59,7 +59,7 @@ class DurationEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Extent(Result):
-    """Options of a job that determine how much its study computes; None for options that the study does not have."""
+    """Options of a job that determine how much its study computes. Options that the study does not have are None."""
 
     texts: Sequence[Any] | None = None
     tasks: Sequence[Any] | None = None
@@ -77,12 +77,12 @@ class Extent(Result):
 
     @property
     def first_checkpoint(self) -> str | None:
-        """Return the first checkpoint of the job, from whose model size the duration is estimated."""
+        """Return the first checkpoint of the job. The duration is estimated from its model size."""
         return self.checkpoint or next(iter(self.checkpoints or ()), None) or self.before
 
     @property
     def runs(self) -> int:
-        """Return how many times a study processes its examples: once per combination of checkpoint, initialisation and
+        """Return how often a study processes its examples: once per combination of checkpoint, initialisation and
         seed."""
         several = (self.checkpoints, self.after, self.initialisations, self.seeds)
         return prod(max(1, len(some or ())) for some in several) * (2 if self.compare else 1)
@@ -98,7 +98,8 @@ class Extent(Result):
 
     @property
     def tokens(self) -> float | None:
-        """Return the mean tokens per example, estimated from the length of texts; None if these are unknown."""
+        """Return the mean number of tokens per example, estimated from the length of the texts; None if these are
+        unknown."""
         texts = [text if isinstance(text, str) else " ".join(part or "" for part in text) for text in self.texts or ()]
         for task in () if texts else (self.tasks or [self.task]):
             if task is None or (self.data and not is_own(task)):
@@ -180,7 +181,7 @@ def estimate_duration(
 
 
 def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[str, Mapping[str, Any]]) -> float:
-    """Estimate how many seconds several studies of one checkpoint take if they run as a single job.
+    """Estimate how many seconds several studies of one checkpoint take when they run as a single job.
 
     Based on the time per example for the bundled classifier, the weights of both checkpoints, and an earlier such job.
     """

@@ -35,7 +35,7 @@ class JobPlacement:
 
 
 class Pool:
-    """A pool of workers that runs the units of jobs, and how many units should run at the same time."""
+    """A pool of workers that run the units of jobs, and the number of units that should run at the same time."""
 
     def __init__(self, place: JobPlacement):
         self.place = place
@@ -65,7 +65,7 @@ class Pool:
         return future
 
     def end(self) -> None:
-        """Stop all workers at once, and kill units that are running on this machine."""
+        """Stop all workers at once, including the units that they are running on this machine."""
         if self.place.cluster:
             client = self.executor._client  # type: ignore[attr-defined]
             self.executor.shutdown(wait=False)

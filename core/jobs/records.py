@@ -79,7 +79,7 @@ class DividedUnit(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class JobUnit(DividedUnit):
-    """A unit of work that a job still has to run. `position` is its index among all units of the job."""
+    """A unit of work that has not run yet in a job. `position` is its index among all units of the job."""
 
     position: int
     attempts: int
@@ -111,12 +111,12 @@ def jobs_of(db: Database, study: str) -> list[BriefJob]:
 
 
 def progress(db: Database, job: str) -> JobProgress:
-    """Return the progress of a job: how many units and how many tokens are done."""
+    """Return the progress of a job: how many units and how many tokens have been processed."""
     return JobProgress.of(jobs.progress(db, job))
 
 
 def open_units(db: Database, job: str) -> list[JobUnit]:
-    """Return the units of a job that have not run yet or must be run again, in order."""
+    """Return the units of a job that have not run yet or must run again, in order."""
     return JobUnit.among(jobs.open_units(db, job))
 
 

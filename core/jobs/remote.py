@@ -9,7 +9,7 @@ import cloudpickle
 
 
 class ByValue:
-    """A wrapper that pickles a function with its code, because plain pickle stores only the function name."""
+    """A wrapper that pickles a function together with its code, because plain pickle stores only the function name."""
 
     def __init__(self, function: Callable[..., Any]):
         self._function = function
@@ -26,8 +26,8 @@ class ByValue:
 
 
 def perform_there(task: str, code: str, *arguments: Any) -> Any:
-    """Run a task on a cluster machine, and return its result, or an error if this package is not installed on that
-    machine."""
+    """Run a task on a cluster machine and return its result. If this package is not installed there, return an
+    error."""
     import importlib  # imported here because the function is sent by value, without this module
     import socket  # as above
 

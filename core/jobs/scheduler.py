@@ -37,15 +37,15 @@ CRASHES = 2  # worker deaths in a unit before it counts as failed
 
 
 class Stopped(Exception):  # noqa: N818 - a request, not an error
-    """Exception that stops a running job after the job is cancelled or while the process ends."""
+    """Exception that stops a running job when the job is cancelled or the process ends."""
 
 
 class ClusterGoneError(JobError):
-    """Exception that stops a job if the cluster no longer responds."""
+    """Exception that stops a job when the cluster no longer responds."""
 
 
 class PoolKeeper:
-    """A holder for the worker pool of one thread, which later jobs with the same placement reuse."""
+    """A holder for the worker pool of one thread. Later jobs with the same placement reuse the pool."""
 
     def __init__(self) -> None:
         self.pool: Pool | None = None
@@ -64,7 +64,7 @@ class PoolKeeper:
 
 
 class Execution:
-    """The execution of one job: it submits units to workers, collects results, and replaces workers that die."""
+    """The execution of one job, which submits units to workers, collects results, and replaces workers that die."""
 
     def __init__(self, keeper: PoolKeeper, place: JobPlacement, stopped: Callable[[], bool]):
         self._keeper, self._place, self._stopped = keeper, place, stopped
@@ -74,7 +74,7 @@ class Execution:
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
-        """Return the answer of a worker to one task. Raises JobError if the task fails, and Stopped after
+        """Return the answer of a worker to one task. Raises JobError if the task fails, and Stopped after a
         cancellation."""
         answer: Answer | None = None
         for _ in range(CRASHES + 1):
@@ -94,7 +94,7 @@ class Execution:
         return answer
 
     def summarize(self, *arguments: Any) -> None:
-        """Request a summary of the results so far, which `each_unit` yields as (None, summary) once it is ready."""
+        """Request a summary of the results so far. Once it is ready, `each_unit` yields it as (None, summary)."""
         if not self._summarising:
             self._summarising = True
             self._submit(None, "summarize", *arguments)
@@ -190,7 +190,7 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 @dataclass
 class Live:
     """The state of a running job. `before` is the number of tokens that were done when the job was started or resumed,
-    `rows` is the newest summary of its results, and `next_summary` is the earliest time of the next summary."""
+    `rows` is the newest summary of its results, and `next_summary` is the earliest time for the next summary."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -205,8 +205,8 @@ class Live:
 
 
 class Runner:
-    """Runner of the jobs in one database, with at most `at_once` jobs at the same time. Each job has its own thread and
-    workers."""
+    """A runner for the jobs in one database, with at most `at_once` jobs at the same time. Each job has its own thread
+    and workers."""
 
     def __init__(self, db: Database, place: JobPlacement | None = None, at_once: int | None = None):
         chosen = settings()
@@ -260,7 +260,7 @@ class Runner:
         return live.rows if live else []
 
     def trouble(self, job: str) -> str | None:
-        """Return the database error that prevented storing the final state of a job; None if there was none."""
+        """Return the database error that prevented storing the final state of a job; None if there was no error."""
         return self._troubles.get(job)
 
     def close(self) -> None:
@@ -411,7 +411,7 @@ class Runner:
 
 
 def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda: iter(())) -> None:
-    """Store the additional outputs of a finished run, such as trained classifiers, if its study defines any."""
+    """Store the additional outputs of a finished run, such as trained classifiers, if its study has any."""
     known = one_run(db, run)
     try:
         study = find_study(known.study)

@@ -30,8 +30,8 @@ log = logging.getLogger("atlas.jobs")
 
 
 def complete(study: Study[Any, Any], options: Mapping[str, Any]) -> Row:
-    """Return the options of a study with all defaults, as a JSON-serialisable dictionary. Raises AtlasError for unknown
-    options."""
+    """Return the options of a study, including all defaults, as a JSON-serialisable dictionary. Raises AtlasError for
+    unknown options."""
     return as_json(study.read(options))
 
 
@@ -57,15 +57,15 @@ def _as_rows(units: Sequence[Unit]) -> list[Row]:
 
 
 def more(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """Return the units of the next round of a job as {"units": [...]}, where the list is empty if there is no further
-    round. `rows` are the results of all finished units."""
+    """Return the units for the next round of a job as {"units": [...]}; the list is empty if there is no further round.
+    `rows` are the results of all finished units."""
     study = find_study(name)
     partials = [decode(study.partial, row[PARTIAL]) for row in rows]
     return {"units": _as_rows(study.more(study.read(options), partials))}
 
 
 def progress_folder(name: str, options: Mapping[str, Any]) -> Path:
-    """Return the folder in which local workers store the progress of their units of a job."""
+    """Return the folder in which local workers store how far the running units of a job have got."""
     return settings().runs / f"progress-{identity(name, options)[:24]}"
 
 
@@ -96,7 +96,7 @@ TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, 
 
 
 def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
-    """Run a task in a worker process, and return its result with the seconds and the worker, or {"error": message}.
+    """Run a task in a worker process. Return its result with the seconds and the worker, or {"error": message}.
 
     `code` is the version of `core` in the requesting process, which is checked on other machines.
     """
@@ -117,7 +117,7 @@ def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
 
 
 def merged(parts: list[Row]) -> Row:
-    """Merge the provenance records of several units, by joining example IDs and listing values that differ."""
+    """Merge the provenance records of several units: join their example IDs, and list values that differ."""
     ids: dict[Any, None] = {}
     values: dict[str, list[Any]] = {}
     for part in parts:
@@ -137,7 +137,7 @@ def _one_of(kept: list[Any]) -> Any:
 
 
 def prepare(parent: int) -> None:
-    """Set up a worker process with low priority, which ignores Ctrl-C and ends when its parent process ends."""
+    """Give a worker process low priority, and make it ignore Ctrl-C and end when its parent process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(10)  # the app's pages have priority
