@@ -40,7 +40,8 @@ _FACTOR, _START = np.uint64(0xBF58476D1CE4E5B9), np.uint64(5381)
 
 
 def damaged_blocks(path: Path, free: int) -> list[int]:
-    """Return the indices of damaged or missing blocks in a DuckDB file that no process has open, in ascending order.
+    """Return the indices of damaged or missing blocks in a DuckDB file, in ascending order. No process may have the
+    file open.
 
     Empty if the list of free blocks has an unknown format. Raises OSError if the file cannot be read.
     """
@@ -96,7 +97,7 @@ _REQUEST, _ANSWER = "backup-*.json", ".answer"
 
 
 def back_up(db: Database, file: str | Path) -> int:
-    """Copy the open database to a new file, verify the copy, and return its size in bytes.
+    """Copy the open database to a new file and verify the copy. Return the size of the copy in bytes.
 
     Nothing is written during the copy, so it contains every acknowledged label and no partial write. Raises StoreError
     if the file exists or cannot be written, or the database is damaged.
@@ -124,7 +125,7 @@ def back_up(db: Database, file: str | Path) -> int:
 
 
 def copy_held(source: Path, target: Path) -> None:
-    """Copy a file that this process has locked. The copy is made by a second process. Raises OSError if copying fails.
+    """Copy a file that this process has locked, with the help of a second process. Raises OSError if copying fails.
 
     Closing a file descriptor in this process would release the lock (POSIX, fcntl), and a second process could write to
     the database.
@@ -289,7 +290,7 @@ def schema_of(file: str | Path) -> int:
 
 
 def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> int:
-    """Request a backup from the process that has a database open, and return the size of the backup in bytes.
+    """Request a backup from the process that has a database open. Return the size of the backup in bytes.
 
     Raises StoreError if this process reports an error or does not answer in time.
     """

@@ -82,7 +82,7 @@ def parsed(text: Any) -> Any:
 
 
 def misfit(table: str, column: str, text: Any) -> str:
-    """Return an error message if a text does not have the JSON type that a table column requires, and "" if it does."""
+    """Return an error message if a text does not have the JSON type that a table column requires, otherwise ""."""
     if text is None:
         return ""
     subject = f"{table}.{column}"
@@ -135,8 +135,8 @@ _collected: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """Return a context manager that collects messages about invalid rows that are ignored (see `leave_out`), without
-    duplicates."""
+    """Return a context manager that collects messages (each one once) about invalid rows that are ignored by
+    `leave_out`."""
     texts: list[str] = []
     token = _collected.set(texts)
     try:
@@ -146,7 +146,7 @@ def collecting() -> Iterator[list[str]]:
 
 
 def leave_out(text: str) -> None:
-    """Log a message that invalid rows were ignored, and add the message to those that the active `collecting` context
+    """Log a message that invalid rows were ignored, and add it to the messages that the active `collecting` context
     collects."""
     texts = _collected.get()
     if texts is None or text not in texts:
@@ -161,8 +161,8 @@ def left_out() -> bool:
 
 
 def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
-    """Return whether all JSON columns of a table row are valid. If not, log a message that the row was ignored; `name`
-    describes the row."""
+    """Return whether all JSON columns of a table row are valid. If not, log that the row was ignored; `name` describes
+    the row."""
     for column, text in row.items():
         if (table, column) in BODIES and (why := misfit(table, column, text)):
             leave_out(f"Left out {name}: {why}. Delete it, or import it again from a sound export.")
@@ -171,6 +171,5 @@ def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
 
 
 def known_keys(row: Mapping[str, Any], keys: Keys | Sequence[str]) -> Row:
-    """Return a copy of a stored dictionary without the keys that this version of the program does not know (those not
-    in `keys`)."""
+    """Return a copy of a stored dictionary with only the keys in `keys`, which this version of the program knows."""
     return {name: value for name, value in row.items() if name in keys}

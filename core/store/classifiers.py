@@ -20,8 +20,8 @@ _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained pattern classifier to be stored. `weights` is in safetensors format, and `snapshot` lists the training
-    labels as [map_id, class, event]."""
+    """A trained pattern classifier that is to be stored. `weights` is in safetensors format, and `snapshot` lists the
+    training labels as [map_id, class, event]."""
 
     class_set: str
     weights: bytes
@@ -34,7 +34,7 @@ class Trained:
 
 
 def save_classifier(db: Database, trained: Trained, *, classifier: str | None = None) -> str:
-    """Store a trained pattern classifier unless its ID is already stored, and return the ID."""
+    """Store a trained pattern classifier, unless its ID is stored already. Return the ID."""
     name = classifier or uuid.uuid4().hex[:12]
     recipe, text = trained.recipe, to_json(list(trained.snapshot))
     row = vars(trained) | {
@@ -88,7 +88,7 @@ def class_set_of(db: Database, classifier: str) -> str | None:
 
 
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str) -> None:
-    """Select the classifier that suggests classes to annotators who use this class set. None turns suggestions off.
+    """Select the classifier that suggests classes to annotators who use a class set. None turns suggestions off.
 
     Raises InputError if the classifier was trained on another class set.
     """
@@ -108,8 +108,7 @@ def choose(db: Database, class_set: str, classifier: str | None, *, annotator: s
 
 
 def suggesting(db: Database, class_set: str) -> str | None:
-    """Return the ID of the classifier that is selected to suggest classes for a class set; None if no classifier is
-    selected."""
+    """Return the ID of the classifier that suggests classes for a class set; None if no classifier is selected."""
     return next(iter(_newest_choice(db, class_set)), None)
 
 
@@ -125,8 +124,7 @@ def _newest_choice(db: Database, class_set: str) -> list[str | None]:
 
 
 def labels_since_newest(db: Database, class_set: str) -> int:
-    """Count the current labels in a class set that were stored after the newest classifier of the class set was
-    trained.
+    """Count the current labels in a class set that are newer than the newest classifier of the class set.
 
     These are the labels stored after its newest training (or tied) label, or after the classifier itself if none of its
     labels is in the database (bundled labels). Without a classifier, all current labels.

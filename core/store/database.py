@@ -92,8 +92,8 @@ class Opening:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Return a context manager that marks the current thread as being in a transaction. The context manager does
-        not start a transaction."""
+        """Return a context manager that marks the current thread as being in a transaction. It does not start a
+        transaction."""
         before, self._own.inside = self.inside, True
         try:
             yield
@@ -112,7 +112,7 @@ class Opening:
             raise explain(error, self.path) from error
 
     def heed(self, error: duckdb.Error) -> None:
-        """Set `stopped` to True if a DuckDB error made the connection unusable."""
+        """Set `stopped` to True if a DuckDB error has made the connection unusable."""
         if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
             self.stopped = True
 
@@ -120,7 +120,7 @@ class Opening:
         return is_of_file(error) or (self.stopped and bool(LET_GO.search(str(error))))
 
     def end(self) -> None:
-        """Close the database connection and all its cursors as soon as no other thread is running a statement.
+        """Close the database connection and all its cursors once no other thread is running a statement.
 
         Raises StoreError if a statement still runs after BUSY seconds; the file is then partly closed, so call this
         again.
@@ -148,7 +148,7 @@ _GUARDS: "weakref.WeakSet[DatabaseFileGuard]" = weakref.WeakSet()
 
 
 class DatabaseFileGuard:
-    """Checks that the file at the path of an open database is still the file that was opened."""
+    """A check that the file at the path of an open database is still the file that was opened."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -358,14 +358,14 @@ class Database:
         _OPEN.add(self)
 
     def acting_as(self, person: Person) -> "Database":
-        """Return a second handle on this open database, with the access rights of `person`."""
+        """Return a second handle for this open database, with the access rights of `person`."""
         handle = copy.copy(self)
         handle.person, handle._opened = person, self.shared
         return handle
 
     @property
     def shared(self) -> "Database":
-        """Return the handle with which the database file was opened. It has the access rights of the owner."""
+        """Return the original handle for this open database, which has the access rights of the owner."""
         return self._opened or self
 
     @property
@@ -378,8 +378,7 @@ class Database:
 
     @property
     def writes(self) -> int:
-        """Return the number of transactions that this process has committed. Caches use this number to detect changed
-        data."""
+        """Return how many transactions this process has committed. Caches use this number to detect changed data."""
         return self.shared._writes
 
     @property
@@ -507,8 +506,7 @@ class Database:
 
     @contextmanager
     def one_moment(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Return a context manager for a read-only transaction, whose queries all see the same state of the
-        database."""
+        """Return a context manager for a read-only transaction. All its queries see the same state of the database."""
         opening = self._current()
         with opening.transaction(), opening.explaining():
             cursor = opening.cursor()
@@ -520,7 +518,7 @@ class Database:
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Return a context manager that, while active, prevents changes to the database and its file."""
+        """Return a context manager that prevents changes to the database and its file while it is active."""
         with self._lock:
             yield
 

@@ -97,7 +97,7 @@ def check_rows(table: str, rows: pa.Table) -> None:
 
 
 def check_scores(rows: list[Row]) -> None:
-    """Raise InputError if an imported head score has a layer or head index that is impossible."""
+    """Raise InputError if an imported head score has an impossible layer or head index."""
     for row in rows:
         check_fields(row, "a row of the run")
         for name in ("layer", "head"):
@@ -387,7 +387,7 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
 def write_run(
     file: Path, study: str, title: str, provenance: Row, rows: Sequence[Row], *, database: Path | None = None
 ) -> Path:
-    """Write the results of a run to a JSON Lines file that `import_run` can read. Return the path of the file.
+    """Write the results of a run to a JSON Lines file that `import_run` can read, and return the path of the file.
 
     With `database`, the run is signed with its key, so that this database imports it as measured here.
     """
@@ -419,8 +419,8 @@ def _seal(heading: Row, rows: Sequence[Row], key: bytes) -> str:
 
 
 def export_run(db: Database, run: str, file: Path, *, database: Path | None = None) -> Path:
-    """Export a stored run to a JSON Lines file. If `database` is given, sign the file with the key of this database.
-    Return the path of the file."""
+    """Export a stored run to a JSON Lines file, and return the path of the file. If `database` is given, sign the file
+    with the key of this database."""
     known = one_run(db, run)
     heading = {name: value for name, value in known.items() if name not in {"study", "title"}}
     return write_run(file, known["study"], known["title"], heading, run_rows(db, run), database=database)
@@ -456,7 +456,7 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
 
 
 def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -> str:
-    """Import a run from a file, unless the run is already stored. Return the ID of the run.
+    """Import a run from a file unless the run is stored already, and return the ID of the run.
 
     A run that is not signed with the key of this database is marked as imported. `check_run`: as in `import_all`.
     """

@@ -30,8 +30,8 @@ _PACKED = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 def checked_picture(picture: Any) -> dict[str, Any]:
-    """Validate the chart specification of an imported finding and return it. Raises InputError if this program cannot
-    have created it."""
+    """Return the chart specification of an imported finding after validating it. Raises InputError if this program
+    cannot have created it."""
     fault = _fault(picture)
     if fault:
         raise InputError(
@@ -42,8 +42,8 @@ def checked_picture(picture: Any) -> dict[str, Any]:
 
 
 def checked_maps(text: Any) -> str:
-    """Validate the base64-encoded attention maps of an imported finding and return them. Raises InputError if they are
-    not base64."""
+    """Return the base64-encoded attention maps of an imported finding after validating them. Raises InputError if they
+    are not base64."""
     if not packed(text):
         raise InputError(
             f"The maps of a finding must be packed by Attention Atlas and encoded in base64; got {str(text)[:60]!r}. "
@@ -53,7 +53,7 @@ def checked_maps(text: Any) -> str:
 
 
 def packed(text: Any) -> bool:
-    """Return whether a value is base64 text, which is the format of stored attention maps."""
+    """Return whether a value is base64 text, the format in which attention maps are stored."""
     return isinstance(text, str) and bool(_PACKED.fullmatch(text))
 
 

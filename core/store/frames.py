@@ -58,7 +58,7 @@ def indexed_releases(db: Database) -> pd.DataFrame:
 @dataclass(frozen=True)
 class Search:
     """Search criteria for FrameNet annotations. `frame`, `unit` and `element` are case-insensitive prefixes of names,
-    and `text` is a part of the sentence."""
+    and `text` is any part of the sentence."""
 
     frame: str = ""
     unit: str = ""
@@ -68,7 +68,7 @@ class Search:
 
 
 def find_annotations(db: Database, search: Search, *, release: str | None = None, limit: int = MOST) -> pd.DataFrame:
-    """Return a data frame of at most `limit` FrameNet annotations that meet search criteria, shortest sentence first.
+    """Return a data frame of at most `limit` FrameNet annotations that match search criteria, shortest sentences first.
 
     Raises InputError if all criteria are empty.
     """

@@ -88,7 +88,7 @@ def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
 
 
 def ever_registered(db: Database, weights_hash: str) -> int:
-    """Count the hypotheses ever registered for the model weights with the given hash, including withdrawn
+    """Count all hypotheses that were ever registered for the model weights with a hash, including withdrawn
     hypotheses."""
     rows = db.rows(
         "SELECT count(*) FROM hypothesis JOIN hypothesis_batch USING (batch) WHERE weights_hash = ?", [weights_hash]
@@ -161,8 +161,8 @@ def add_event(
     cursor: duckdb.DuckDBPyConnection, hypothesis: str, kind: str, *, run: str | None = None,
     criteria: Sequence[Mapping[str, Any]] | None = None, note: str = "", annotator: str = "",
 ) -> None:  # fmt: skip
-    """Store an event in the history of a hypothesis, such as a test or a withdrawal, within the transaction of the
-    caller."""
+    """Store an event in the history of a hypothesis, such as a test or a withdrawal, within the caller's
+    transaction."""
     row = {"hypothesis": hypothesis, "kind": kind, "run": run, "note": note, "annotator": annotator, "stored": now()}
     criteria_text = None if criteria is None else to_json(list(criteria))
     insert_row(cursor, "hypothesis_event", row | {"criteria": criteria_text})

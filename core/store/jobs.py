@@ -44,7 +44,7 @@ def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) ->
 
 
 def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequence[Row]) -> None:
-    """Add units of work (key, size, arguments) to a queued job, and replace its options by `options`."""
+    """Add units of work (key, size, arguments) to a queued job, and replace its options with `options`."""
     there = db.rows("SELECT key FROM job_unit WHERE job = ?", [job])
     keys = [*(key for (key,) in there), *(unit["key"] for unit in units)]
     if len(set(keys)) != len(keys):
@@ -60,7 +60,7 @@ def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequenc
 
 
 def one_job(db: Database, job: str) -> Row:
-    """Return a stored job as a dictionary of its study, title, options, state, error, run and times.
+    """Return a stored job as a dictionary with its study, title, options, state, error, run and times.
 
     `asked` are the options as given; `options` are completed by defaults once the job is divided into units.
     """
@@ -87,8 +87,8 @@ def set_state(db: Database, job: str, state: str, *, error: str | None = None, r
 
 
 def interrupt_running(db: Database) -> int:
-    """Mark all running and queued jobs as interrupted because the process that ran them has ended. Return the number of
-    these jobs."""
+    """Mark all running and queued jobs as interrupted, because the process that ran them has ended. Return the number
+    of these jobs."""
     with db.write() as cursor:
         rows = cursor.execute(
             "UPDATE job SET state = 'interrupted', finished = ? WHERE state IN ('running', 'queued') RETURNING job",
@@ -201,7 +201,7 @@ def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
 
 
 def by_worker(db: Database, job: str) -> "pd.DataFrame":
-    """Return a data frame with one row per worker process of a job, with numbers of units, failures and retries, and
+    """Return a data frame with one row per worker process of a job: numbers of units, failures and retries, and
     seconds."""
     return db.read(
         f"""SELECT worker, count(*) AS units, count(*) FILTER (state = 'failed') AS failed,

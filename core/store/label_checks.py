@@ -51,8 +51,8 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of control and invisible charac
 
 
 def checked_event(event: Mapping[str, Any]) -> Row:
-    """Validate a label event, and return it with all columns. Raises InputError with a message that names the event if
-    it is invalid."""
+    """Return a label event with all columns after validating it. Raises InputError, with a message that names the
+    event, if it is invalid."""
     subject = f"event {str(event.get('sequence', '?'))[:20]}"
     kind = event.get("kind")
     if not isinstance(kind, str) or kind not in EVENT_KINDS:
@@ -102,8 +102,8 @@ def checked_event(event: Mapping[str, Any]) -> Row:
 
 
 def whole_numbers(row: Mapping[str, Any]) -> Row:
-    """Convert floats to integers, and NaN to None, in the integer columns of a row. This is needed because pandas
-    stores integer columns with missing values as floats."""
+    """Convert floats to integers, and NaN to None, in the integer columns of a row, because pandas stores integer
+    columns with missing values as floats."""
     floats = {name: value for name, value in row.items() if isinstance(value, float)}
     return {
         **row,
@@ -113,7 +113,7 @@ def whole_numbers(row: Mapping[str, Any]) -> Row:
 
 
 def check_annotator(name: str) -> None:
-    """Raise InputError if the name of an annotator is not allowed as a name (see `check_name`), or has no visible
+    """Raise InputError if an annotator name is not allowed as a name (see `check_name`), or has no visible
     characters."""
     _fitting(pa.field("annotator", pa.string()), name, "a label", least=0)
     if not looks_like(name):
@@ -121,7 +121,7 @@ def check_annotator(name: str) -> None:
 
 
 def likely_time(time: Any, moment: datetime) -> Any:
-    """Return the time of a label as the browser reported it or, if the browser clock is clearly wrong, the time of
+    """Return the time of a label according to the browser. If the browser clock is clearly wrong, return the time of
     arrival (`moment`).
 
     A value that is not a time is returned unchanged and refused with its event.
@@ -136,8 +136,8 @@ def likely_time(time: Any, moment: datetime) -> Any:
 
 
 def checked_map(fields: Mapping[str, Any]) -> Row:
-    """Validate the metadata and weights of an attention map and return them. Raises InputError with a message that
-    names the map if they are invalid.
+    """Return the metadata and weights of an attention map after validating them. Raises InputError, with a message that
+    names the map, if they are invalid.
 
     Weights are float16 bytes [query, key] in [0, 1]; there is one token text per position.
     """
@@ -190,8 +190,8 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
 
 
 def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
-    """Return an error message if the metadata of an attention map differ from those of the stored map with the same ID;
-    otherwise return None."""
+    """Return an error message if the metadata of an attention map differ from those of the stored map with the same ID,
+    otherwise None."""
     for name in SAME:
         value = row.get(name)
         if value is not None and value != stored[name]:
@@ -210,7 +210,7 @@ _LATIN = str.maketrans(
 
 
 def looks_like(name: str) -> str:
-    """Return a normalised form of a name. Names that look alike have the same normalised form."""
+    """Return a normalised form of a name, which is the same for all names that look alike."""
     visible = "".join(letter for letter in unicodedata.normalize("NFKD", name) if unicodedata.category(letter) != "Cf")
     latin = unicodedata.normalize("NFKD", visible.casefold()).translate(_LATIN)
     return " ".join(unicodedata.normalize("NFC", latin).split())
@@ -229,7 +229,7 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str:
-    """Return a warning about annotator names that look alike; "" if there are none. With `among`, only groups that
+    """Return a warning about annotator names that look alike, or "" if there are none. With `among`, only groups that
     contain one of these names are reported."""
     found = [group for group in alike(names) if among is None or not set(group).isdisjoint(among)]
     groups = "; ".join(" and ".join(map(repr, group)) for group in found)

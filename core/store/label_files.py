@@ -94,7 +94,8 @@ def exported(db: Database, class_set: str | None = None, *, weights: bool = True
 
 
 def export_labels(db: Database, file: Path, class_set: str | None = None, *, weights: bool = True) -> int:
-    """Export the labels of one class set (by default, of all) to a file, and return the number of label events.
+    """Export the labels of one class set (by default, of all class sets) to a file, and return the number of label
+    events.
 
     `weights`: whether to include the weights of maps. Raises InputError if the file has another ending or cannot be
     written.
@@ -108,7 +109,7 @@ def export_labels(db: Database, file: Path, class_set: str | None = None, *, wei
 
 
 def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write label events for an export to a Parquet file atomically."""
+    """Write label events to a Parquet file for an export, atomically."""
     texts = [{**row, **{name: json.dumps(row[name]) for name in ("tokens", "separators")}} for row in rows]
     with replacing(file) as part:
         pq.write_table(pa.Table.from_pylist(texts, schema=COLUMNS), part)
@@ -143,7 +144,7 @@ class _Incoming:
 
 
 def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Imported:
-    """Import labels from a file. Labels that are already stored are skipped.
+    """Import labels from a file. Labels that are stored already are skipped.
 
     If `keep_rest` is False, one invalid row prevents the import. Raises InputError if the file cannot be read or is
     larger than LARGEST or MOST_ROWS; RightsError unless the user is an admin.

@@ -108,7 +108,7 @@ _SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")
 
 
 def owner_of(person: Person, secret: str | None) -> str | None:
-    """Return an ID of the sender of labels: the name of a signed-in person, otherwise a hash of the browser's secret.
+    """Return an ID for the sender of labels: the name of a signed-in person, otherwise a hash of the browser's secret.
     Return None if the sender owns the database."""
     if person.name:
         return f"name:{person.name}"
@@ -286,7 +286,7 @@ def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
 
 
 def stored_at(db: Database) -> dict[str, datetime]:
-    """Return when each attention map was stored, as a dictionary by map ID."""
+    """Return a dictionary with the time at which each attention map was stored, by map ID."""
     return dict(db.rows("SELECT map_id, stored FROM attention_map"))
 
 
@@ -486,8 +486,8 @@ def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> "pd.D
 
 
 def pace(db: Database, class_set: str) -> "pd.DataFrame":
-    """Return a data frame with the labelling speed of each annotator in each pass: number of labels, median seconds,
-    and labels per hour."""
+    """Return a data frame of labelling speed with one row per annotator and pass: number of labels, median seconds, and
+    labels per hour."""
     return db.read(
         """SELECT annotator, pass, count(*) AS n, median(seconds) AS median_seconds,
                   3600 / nullif(avg(least(seconds, 60)) FILTER (seconds IS NOT NULL), 0) AS per_hour,

@@ -36,7 +36,7 @@ class Person:
             )
 
     def may(self, role: str) -> bool:
-        """Return whether this user has the rights of a role, or more rights."""
+        """Return whether this user has at least the rights of a role."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def must(self, role: str, doing: str) -> None:

@@ -21,7 +21,7 @@ from .rows import Row, among, insert, now, to_json
 
 @dataclass(frozen=True)
 class ProjectCounts:
-    """The progress of a labelling project: the numbers of maps, people, and labels that count towards the target."""
+    """The progress of a labelling project: its numbers of maps, people, and labels that count towards the target."""
 
     maps: int
     counted: int
@@ -252,7 +252,7 @@ def change_project(db: Database, project: str, kind: str, *, annotator: str) -> 
 
 
 def judge_person(db: Database, project: str, person: str, *, admitted: bool, annotator: str) -> None:
-    """Admit an annotator to a labelling project, or exclude the annotator from the project."""
+    """Admit an annotator to a labelling project, or exclude the annotator from it."""
     db.person.must("admin", "pause people")
     one_project(db, project)
     with db.write() as cursor:
@@ -333,8 +333,8 @@ def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
 
 
 def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int) -> str | None:
-    """Return the purpose, such as "gold", for which a project assigned an attention map to an annotator; None if the
-    map is not assigned."""
+    """Return for which purpose, such as "gold", a project assigned an attention map to an annotator; None if the map is
+    not assigned."""
     rows = cursor.execute(
         "SELECT purpose FROM claim WHERE project = ? AND map_id = ? AND annotator = ? AND pass = ? LIMIT 1",
         [project, map_id, annotator, passing],
@@ -371,8 +371,8 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """Return the positions of the newest rows in the project tables after a transaction that added only assignments and
-    labels. `since` contains the positions before the transaction."""
+    """Return the positions of the newest rows in the project tables, after a transaction that added only assignments
+    and labels. `since` contains the positions before the transaction."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
@@ -473,15 +473,15 @@ def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int,
 
 
 def frozen_at(cursor: Any, project: str) -> int | None:
-    """Return the position of the last label event that a closed or archived project includes. Return None for an active
-    project."""
+    """Return the position of the last label event that a closed or archived project includes. Return None for other
+    projects."""
     rows = cursor.execute(f"WITH {FROZEN} SELECT label FROM frozen WHERE project = ?", [project]).fetchall()  # noqa: S608 - ours
     return rows[0][0] if rows else None
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """Return the position of the last label event that a closed or archived project includes; None for an active
-    project. Calls `frozen_at` with a new cursor."""
+    """Return the position of the last label event that a closed or archived project includes; None for other projects.
+    Calls `frozen_at` with a new cursor."""
     return frozen_at(db.cursor(), project)
 
 

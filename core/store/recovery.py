@@ -33,7 +33,7 @@ _HEADERS = (4096, 8192)  # positions of the two headers of a database file; the 
 
 @dataclass(frozen=True)
 class LogContent:
-    """Describes how much of the write-ahead log of a database can be read.
+    """A description of how much of the write-ahead log of a database can be read.
 
     Attributes:
         size: bytes.
@@ -87,8 +87,8 @@ def _block_of(content: bytes) -> int:
 
 
 def root_block(path: Path) -> int | None:
-    """Return the number of the root block of a DuckDB file, read from the newer of the two file headers. Return None if
-    the file is too short."""
+    """Return the number of the root block of a DuckDB file, as stated in the newer of its two file headers. Return None
+    if the file is too short."""
     with path.open("rb") as stream:
         data = stream.read(_HEADERS[-1] + 24)
     if len(data) < _HEADERS[-1] + 24:
@@ -127,7 +127,7 @@ class LockedError(StoreError):
 
 
 def backups(path: Path) -> Path:
-    """Return the folder for the backups of a database, which is next to the database file."""
+    """Return the folder for backups of a database, which is next to the database file."""
     return path.parent / "backups"
 
 
@@ -210,7 +210,7 @@ def is_of_file(error: duckdb.Error) -> bool:
 
 
 class LogCopy:
-    """A copy of the database log, made before DuckDB reads the log. It is deleted if DuckDB could read the whole log.
+    """A copy of the database log, made before DuckDB reads the log, and deleted if DuckDB can read all of it.
 
     If one connection commits during the checkpoint of another, DuckDB writes a second log (`.wal.checkpoint`), whose
     incomplete end it also skips. Raises StoreError if the log cannot be copied, or has no database next to it.
@@ -258,7 +258,7 @@ class LogCopy:
             self.copy.unlink(missing_ok=True)
 
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
-        """If DuckDB could read only a part of the log, keep the copy of the log and return a warning. Otherwise, return
+        """Return a warning and keep the copy of the log if DuckDB could read only a part of the log. Otherwise, return
         None.
 
         Raises StoreError if nothing was read of a log with content; `connection` is then closed.

@@ -19,7 +19,8 @@ def now() -> datetime:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON-serialisable types, such as NumPy scalars to numbers, arrays to lists and paths to text.
+    """Convert a value to JSON-serialisable types, for example NumPy scalars to numbers, arrays to lists, and paths to
+    text.
 
     Non-finite numbers become None. Finite floats are preserved exactly.
     """
@@ -43,7 +44,7 @@ def to_json(value: Any) -> str:
 
 
 def from_json(text: str | None) -> Any:
-    """Parse JSON text from the database. Return None for None."""
+    """Parse JSON text from the database. None remains None."""
     return None if text is None else json.loads(text)
 
 
@@ -65,7 +66,7 @@ def marks(count: int) -> str:
 
 
 def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Return an SQL condition that the value of a column is in a list, and the parameters of the condition.
+    """Return an SQL condition that a column has one of the values in a list, and the parameters of the condition.
 
     Up to FEW values are written out, which DuckDB plans in half the time.
     """
@@ -75,19 +76,18 @@ def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def insert_row(cursor: Any, table: str, row: Row) -> None:
-    """Append one row to a database table. The keys of `row` are names of columns."""
+    """Append one row to a database table. The keys of `row` are column names."""
     cursor.execute(f"INSERT INTO {quoted(table)} ({quoted(*row)}) VALUES ({marks(len(row))})", list(row.values()))  # noqa: S608 - quoted
 
 
 def insert(cursor: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema, rows: Iterable[Row]) -> int:
-    """Append rows to a database table, and return how many rows were appended. The keys of a row are names of columns
-    in `schema`."""
+    """Append rows to a database table, and return how many were appended. The keys of each row are column names in
+    `schema`."""
     return insert_arrow(cursor, table, pa.Table.from_pylist(list(rows), schema=schema))
 
 
 def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, incoming: pa.Table) -> int:
-    """Append an Arrow table to a database table that has columns with the same names, and return how many rows were
-    appended."""
+    """Append an Arrow table to a database table with the same column names, and return how many rows were appended."""
     columns = quoted(*incoming.schema.names)
     cursor.register("incoming", incoming)
     try:

@@ -48,8 +48,8 @@ def atlas_rows(
 
 
 def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
-    """Count the head scores with a checkpoint name that were computed with weights other than `weights` (a hash), or
-    with unknown weights. Return 0 if `weights` is None."""
+    """Count the stored head scores for a checkpoint name that were computed with other model weights than `weights` (a
+    hash), or with unknown weights. Return 0 if `weights` is None."""
     rows = db.read(
         """SELECT count(*) AS scores FROM atlas
            WHERE checkpoint = $checkpoint AND $weights IS NOT NULL AND weights_hash IS DISTINCT FROM $weights""",
@@ -140,7 +140,7 @@ class Provenance:
             object.__setattr__(self, "code_version", code_version())
 
     def with_changes(self, changes: Mapping[str, Any]) -> "Provenance":
-        """Return a copy of this provenance with changed fields. Unknown field names are ignored."""
+        """Return a copy of this provenance in which some fields are changed. Unknown field names are ignored."""
         provenance = {name: value for name, value in changes.items() if name in self.__dataclass_fields__}
         if isinstance(provenance.get("row_ids"), list):
             provenance["row_ids"] = tuple(provenance["row_ids"])
@@ -261,7 +261,7 @@ def row_texts(db: Database, run: str) -> list[str]:
 
 
 def holder(db: Database, run: str) -> str:
-    """Return a cache key for the rows of a run. For a run in the database, it is the database ID. For a bundled run, it
+    """Return a cache key for the rows of a run: the database ID for a run in the database. For a bundled run, the key
     changes whenever the bundled results change."""
     own = db.rows("SELECT 1 FROM run WHERE run = ?", [run])
     return db.id if own else shipped_record.version()

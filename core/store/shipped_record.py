@@ -43,8 +43,8 @@ def about() -> Row | None:
 
 
 def runs(study: str | None = None) -> "pd.DataFrame":
-    """Return a data frame of the runs in the bundled results. Runs that pages show by default come first; runs of equal
-    rank are sorted from new to old.
+    """Return a data frame of the bundled runs. Runs that pages show by default come first; runs of equal rank are
+    sorted from newest to oldest.
 
     Columns as in `core.store.runs.runs`, with the duration of the units (`seconds`) and their `size`. A study that the
     record lacks has its example, if there is one.
@@ -60,8 +60,7 @@ def runs(study: str | None = None) -> "pd.DataFrame":
 
 
 def one_run(run: str) -> Row | None:
-    """Return a run from the bundled results with its options and example IDs as JSON text; None if the ID is
-    unknown."""
+    """Return a bundled run, with its options and example IDs as JSON text; None if the ID is unknown."""
     if example := _example(run):
         return example[0]
     table = _whole(config.RECORD)
@@ -70,7 +69,7 @@ def one_run(run: str) -> Row | None:
 
 
 def run_rows(run: str) -> list[Row]:
-    """Return the result rows of a run from the bundled results, in order; empty if the ID is unknown."""
+    """Return the result rows of a bundled run, in order; empty if the ID is unknown."""
     if example := _example(run):
         return example[1]
     if one_run(run) is None:
@@ -148,7 +147,7 @@ def _as_made(folder: Path, hashes: tuple[tuple[str, str], ...], form: str, *chan
 
 
 def hash_of(file: Path) -> str:
-    """Return the SHA-256 hash of a file as hex digits. It is computed again only if the file has changed."""
+    """Return the SHA-256 hash of a file as hex digits. It is recomputed only if the file has changed."""
     return _hash(file, file.stat().st_mtime_ns)
 
 
