@@ -24,7 +24,7 @@ _NAME = re.compile(r"^\s*(?:(Enc|Dec|Cross)\s*)?L\s*(\d{1,9})\s*[-. ]?\s*H\s*(\d
 
 
 class Head(tuple[int, int]):
-    """An attention head, identified by its zero-based layer and head. `str(Head(6, 5))` is "L7H6".
+    """An attention head, identified by its zero-based layer and head indices. `str(Head(6, 5))` is "L7H6".
 
     Arrays [layer, head, ...] can be indexed with it. `part` names the stack of an encoder-decoder (see PARTS) and is ""
     for other models. Heads of different stacks are never equal.
@@ -92,7 +92,7 @@ class Head(tuple[int, int]):
         return cls(int(match[2]) - 1, int(match[3]) - 1, parts[match[1].lower()] if match[1] else "")
 
     def within(self, layers: int, heads: int) -> "Head":
-        """Return this head. Raises InputError if a model with these numbers of layers and heads per layer does not have
+        """Return this head. Raises InputError unless a model with these numbers of layers and heads per layer has
         it."""
         if not (0 <= self.layer < layers and 0 <= self.head < heads):
             raise InputError(
@@ -103,7 +103,7 @@ class Head(tuple[int, int]):
 
 
 def attends(head: Head, attending: Sequence[int]) -> Head:
-    """Return this head. Raises InputError if its layer is not in `attending`, the layers that have attention; an empty
+    """Return this head. Raises InputError unless its layer is in `attending`, the layers that have attention; an empty
     `attending` means all layers."""
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
@@ -120,14 +120,14 @@ def all_heads(layers: int, heads: int, attending: Sequence[int] = (), *, part: s
 
 
 def parse_heads(names: str) -> list[Head]:
-    """Parse comma-separated names of heads, such as "L1H2,L7H6"; an empty text gives an empty list."""
+    """Parse comma-separated names of heads, such as "L1H2,L7H6". An empty text gives an empty list."""
     return [Head.parse(name) for name in names.split(",") if name.strip()]
 
 
 def visible_keys(
     queries: Int[np.ndarray, " query"], keys: int, *, causal: bool, window: int | None
 ) -> Bool[np.ndarray, "query key"]:
-    """Return a mask of the keys, among the first `keys` positions without sinks, that each query can attend to."""
+    """Return a mask of the keys that each query can attend to, among the first `keys` positions without sinks."""
     away = queries[:, None] - np.arange(keys)
     seen = away >= 0 if causal else np.ones_like(away, dtype=bool)
     if window is None:
@@ -137,7 +137,7 @@ def visible_keys(
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """The attention maps of one input without padding, checked on construction.
+    """The attention maps of one input without padding, which are checked on construction.
 
     Attributes:
         weights: float32; each row sums to 1. *Shape:* (layer, head, query, key).
@@ -202,7 +202,7 @@ class AttentionMaps:
 
     @property
     def sink(self) -> bool:
-        """Return whether the last key column is that of an attention sink instead of a token."""
+        """Return whether the last key column belongs to an attention sink instead of a token."""
         return self.key_tokens is not None and self.key_tokens == (*self.tokens, SINK)
 
     @property
@@ -231,7 +231,7 @@ class AttentionMaps:
 def sight_sentence(
     part: str, keys: Sequence[str], windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> str:
-    """Return a sentence on which keys a query can attend to."""
+    """Return a sentence that states which keys a query can attend to."""
     if part == "cross":
         return f"cross attention, a query of the target sees all {len(keys)} tokens of the source"
     said = "decoder, a query sees only keys up to itself" if causal else "encoder, a query sees every key"

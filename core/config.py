@@ -75,17 +75,18 @@ class Settings:
 
     @property
     def runs(self) -> Path:
-        """Return the folder next to the database that has checkpoints of jobs."""
+        """Return the folder for checkpoints of jobs, which is next to the database."""
         return self.database.expanduser().resolve().parent / "runs"
 
     @property
     def snapshots(self) -> Path:
-        """Return the folder next to the database that has labels and classifiers of jobs."""
+        """Return the folder for labels and classifiers of jobs, which is next to the database."""
         return self.database.expanduser().resolve().parent / "snapshots"
 
 
 def command_line(*words: str) -> str:
-    """Return a command of this program: `python -m core` in a clone, `attention-atlas` if installed."""
+    """Return the command line for a command of this program: `python -m core` in a clone, `attention-atlas` if
+    installed."""
     return shlex.join([*(["attention-atlas"] if INSTALLED else ["python", "-m", "core"]), *words])
 
 
@@ -209,7 +210,7 @@ def settings() -> Settings:
 
 
 def environment_faults() -> list[str]:
-    """Return one message for each invalid environment variable; the app does not start if there are any."""
+    """Return one message for each invalid environment variable. The app does not start if there are any."""
     checks: tuple[Callable[[], object], ...] = (
         _database_file,
         lambda: _folder("ATLAS_GLUE"),
@@ -246,7 +247,8 @@ def _folder(name: str) -> None:
 
 
 def keep_to_folders() -> None:
-    """Restrict users to the folders of the app, unless ATLAS_FOLDERS is set. Called by an app for several people."""
+    """Restrict users to the folders of the app, unless ATLAS_FOLDERS is set. Apps for several people call this
+    function."""
     os.environ.setdefault("ATLAS_FOLDERS", "")
 
 
@@ -261,7 +263,7 @@ def roots(*, to_write: bool = False) -> tuple[Path, ...]:
 
 
 def within(path: str | Path, *, to_write: bool = False) -> bool:
-    """Return whether users may enter this path: it is in an allowed folder, or ATLAS_FOLDERS is not set.
+    """Return whether users may access this path: it is in an allowed folder, or ATLAS_FOLDERS is not set.
 
     Links are resolved first. The database and its related files are never allowed. Raises OSError, ValueError or
     RuntimeError for an invalid path.
@@ -300,7 +302,7 @@ def _is_same(path: Path, other: Path) -> bool:
 
 
 def inside(path: str | Path, *, to_write: bool = False) -> Path:
-    """Return a path with ~ expanded. Raises InputError if users may not enter the path (see `within`)."""
+    """Return a path with ~ expanded. Raises InputError if users may not access the path (see `within`)."""
     try:
         if within(path, to_write=to_write):
             return Path(path).expanduser()
@@ -333,7 +335,8 @@ def inside_whole(folder: str | Path) -> Path:
 
 
 def take_arguments(arguments: Sequence[str]) -> None:
-    """Read `--db PATH` and `--cluster ADDRESS` after `streamlit run app.py --`, which override the environment."""
+    """Read the arguments `--db PATH` and `--cluster ADDRESS` after `streamlit run app.py --`, which override the
+    environment."""
     names = {"--db": "ATLAS_DB", "--cluster": "ATLAS_CLUSTER"}
     values = [*arguments[1:], ""]
     for argument, following in zip(arguments, values, strict=False):
@@ -344,7 +347,7 @@ def take_arguments(arguments: Sequence[str]) -> None:
 
 @lru_cache(maxsize=1)
 def code_version() -> str:
-    """Return the version of the program with a hash of the sources of `core`."""
+    """Return the version of the program, with a hash of the source files in `core`."""
     digest = hashlib.sha256()
     for file in sorted((PROJECT / "core").rglob("*.py")):
         digest.update(file.relative_to(PROJECT).as_posix().encode() + b"\0" + file.read_bytes())

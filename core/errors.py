@@ -10,7 +10,7 @@ CLOSED = 141  # exit status if the reader closed standard output: 128 + SIGPIPE,
 
 
 class AtlasError(Exception):
-    """Base class of all errors that are shown to users; the message is always one line."""
+    """Base class of all errors that are shown to users. The message is always one line."""
 
     def __str__(self) -> str:
         line = " ".join(super().__str__().splitlines())
@@ -19,36 +19,36 @@ class AtlasError(Exception):
 
 
 class InputError(AtlasError):
-    """Error: a text, pair, span, upload or option that a user gave is invalid."""
+    """Error raised if a text, pair, span, upload or option from a user is invalid."""
 
 
 class ConfigError(AtlasError):
-    """Error: a setting or secrets file is invalid; the app does not start."""
+    """Error raised if a setting or secrets file is invalid, so that the app cannot start."""
 
 
 class CheckpointError(AtlasError):
-    """Error: a checkpoint cannot be found, opened, trusted or used for the request."""
+    """Error raised if a checkpoint cannot be found, opened, trusted or used for the request."""
 
 
 class InterventionError(AtlasError):
-    """Error: an intervention is undefined for this model, or has no effect."""
+    """Error raised if an intervention is undefined for this model, or has no effect."""
 
 
 class StoreError(AtlasError):
-    """Error: the database file cannot be used. Another process holds it, a newer version wrote it, or it is damaged,
-    read-only or full."""
+    """Error raised if the database file cannot be used, because another process holds it, a newer version wrote it, or
+    it is damaged, read-only or full."""
 
 
 class JobError(AtlasError):
-    """Error: a job cannot be started, or some of its units failed."""
+    """Error raised if a job cannot be started, or if some of its units failed."""
 
 
 class TrainingStoppedError(AtlasError):
-    """Error: a training run was stopped. The next start resumes the run."""
+    """Error raised if training is stopped. The next start resumes the training run."""
 
 
 def check_choice(what: str, given: object, known: Iterable[str], error: type[AtlasError] = InputError) -> None:
-    """Raise an error if a value, or any value of a list or tuple, is not among the allowed values. The message starts
+    """Raise an error if a value, or a value in a list or tuple, is not among the allowed values. The message starts
     with `what`, such as "A pruning order"."""
     choices = tuple(known)
     for value in given if isinstance(given, (list, tuple)) else (given,):

@@ -25,7 +25,7 @@ def terms() -> dict[str, str]:
 
 
 def column_meaning(column: str) -> str | None:
-    """Return the meaning of a column in a results table, for its tooltip; None if the glossary does not have it."""
+    """Return the meaning of a column in a results table, for its tooltip; None if it is not in the glossary."""
     term = _sections()["columns"].get(column)
     return terms()[term] if term else None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def finite(value: float) -> float | None:
-    """Return the value as a float, or None if it is not finite."""
+    """Return the value as a float, or None if the value is not finite."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -16,13 +16,13 @@ def or_nan(value: float | None) -> float:
 
 
 def in_points(share: float | None) -> float | None:
-    """Return a share times 100, or None if it is None."""
+    """Return a share multiplied by 100, or None if it is None."""
     return None if share is None else 100 * share
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with the bounds of its 95 % confidence interval. Each of the three is None if it is undefined.
+    """A number with the bounds of its 95 % confidence interval. Numbers that are undefined are None.
 
     Attributes:
         unit: what the number measures, such as "weight", "share" or "accuracy"; "" if it is not stated.
@@ -46,7 +46,7 @@ class Interval:
         return cls(float(value), float(low), float(high), n=n)
 
     def shifted(self, by: float) -> "Interval":
-        """Return the interval with a constant added to the number and both bounds."""
+        """Return the interval after adding a constant to the number and both bounds."""
         value, low, high = (None if end is None else end + by for end in (self.value, self.low, self.high))
         return Interval(value, low, high, self.unit, self.n)
 
@@ -58,7 +58,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate(Interval):
-    """A number that is never missing, with its 95 % interval if there is one."""
+    """A number that is never missing, and its 95 % interval if there is one."""
 
     value: float
 

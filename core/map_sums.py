@@ -20,7 +20,7 @@ Reducer = Callable[[int, int, Any], None]
 
 @dataclass(frozen=True)
 class Needs:
-    """The sums over the attention maps of one input that a measure (an observer of attention) requests.
+    """A request for sums over the attention maps of one input, which an observer of attention needs for its measure.
 
     Attributes:
         entropy: of each row, -sum p ln p.
@@ -46,7 +46,8 @@ class Needs:
 
 @dataclass(frozen=True)
 class MapSums:
-    """Sums over the maps of one input in one layer, as requested by `Needs`. Arrays that were not requested are empty.
+    """The sums over the attention maps of one input in one layer that were requested by `Needs`. Other arrays are
+    empty.
 
     Attributes:
         entropies: nats, [head, query].
@@ -69,18 +70,18 @@ class MapSums:
 
 @runtime_checkable
 class Streamed(Protocol):
-    """An observer of attention that can work from sums over attention maps, so that whole maps need not be stored."""
+    """An observer of attention that can use sums over attention maps, so that whole maps need not be stored."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
-        """Return which sums the observer needs over the maps of each of the `inputs`, which have equal length; None if
-        it needs whole maps. With a sink, there is one more key than there are queries."""
+        """Return requests for the sums over maps that the observer needs for each of the `inputs`, which have equal
+        length. Return None if it needs whole maps. With a sink, there is one more key than there are queries."""
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Process the requested sums over the attention maps of one layer for a batch of inputs."""
+        """Process the requested sums over the attention maps of one layer, for a batch of inputs."""
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Return a matrix [key, set] for `Needs.values`: 1 if the key is in the set, otherwise 0."""
+    """Return a matrix [key, set] for `Needs.values`, with 1 if the key is in the set and 0 otherwise."""
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1
@@ -88,7 +89,7 @@ def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray
 
 
 def together(parts: Sequence[Needs]) -> Needs:
-    """Combine the requests of several measures into one, so that attention is computed only once."""
+    """Combine the requests of several measures into one request, so that attention is computed only once."""
     values = [part.values for part in parts if part.values is not None]
     cells = [part.cells for part in parts if part.cells is not None]
     reducers = [part.blocks for part in parts if part.blocks is not None]
@@ -110,7 +111,7 @@ def together(parts: Sequence[Needs]) -> Needs:
 
 
 def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums]:
-    """Split sums that were computed for the combined request of several measures into the sums for each measure."""
+    """Split the sums for the combined request of several measures into the sums for each measure."""
     handed, value, cell = [], 0, 0
     for part in parts:
         width = 0 if part.values is None else part.values.shape[1]
@@ -136,7 +137,7 @@ def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums
 
 
 def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Write the exponentials of a float tensor into `target`, possibly the same tensor, and return `target`."""
+    """Write the exponentials of a float tensor to `target`, which may be the same tensor, and return `target`."""
     if _is_torchs(numbers):
         return target.copy_(numbers.exp())
     np.exp(numbers.numpy(), out=target.numpy())
@@ -144,7 +145,7 @@ def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
 
 
 def log_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Write the natural logarithms of a float tensor into `target`, possibly the same tensor, and return `target`."""
+    """Write the natural logarithms of a float tensor to `target`, which may be the same tensor, and return `target`."""
     if _is_torchs(numbers):
         return target.copy_(numbers.log())
     np.log(numbers.numpy(), out=target.numpy())
@@ -152,7 +153,7 @@ def log_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
 
 
 def row_dots(first: "Tensor", second: "Tensor") -> "Tensor":
-    """Return the dot products of two tensors along the last axis; other axes are broadcast."""
+    """Return the dot products of two tensors along the last axis, after broadcasting the other axes."""
     if _is_torchs(first):
         return (first * second).sum(-1)
     import torch  # already loaded if there is a tensor

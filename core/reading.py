@@ -24,8 +24,8 @@ _PROBE = 4096  # bytes used to detect UTF-16 without a byte order mark
 
 
 def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
-    """Open a regular file for reading. The type of the opened file is checked, so nobody can exchange the file after
-    the check.
+    """Open a regular file for reading. The type of the file is checked after opening, so that nobody can exchange the
+    file after the check.
 
     Args:
         given: whether a user named the file. It must then be in an allowed folder, without links out of it.

@@ -29,7 +29,7 @@ LARGEST_SESSIONS = 4 << 20  # bytes of the file
 
 
 class SignInSessions:
-    """The active sign-in sessions. Each is stored as a hash of its secret and its person. Thread-safe.
+    """The active sign-in sessions, each stored as one hash of its secret and person. This class is thread-safe.
 
     If the file cannot be written, sessions end with the app. If the file cannot be read, all users sign in again.
     """
@@ -40,7 +40,7 @@ class SignInSessions:
         self._own: dict[str, list[str]] = {}  # person -> hashes of their sessions, oldest first; never written
 
     def begin(self, person: str) -> str:
-        """Start a sign-in session for a person and return its secret for the cookie.
+        """Start a sign-in session for a person, and return its secret for the cookie.
 
         If the person has MOST_OF_ONE sessions, or all people have MOST together, the oldest session of this person
         ends. If the person has no session to end, the returned secret is invalid and a warning is logged.

@@ -12,5 +12,5 @@ CURRENT_NAMES = {
 
 
 def current_name(study: str) -> str:
-    """Return the current name of a study, given its current name or a former one."""
+    """Return the current name of a study, given its current or a former name."""
     return CURRENT_NAMES.get(study, study)

@@ -41,8 +41,8 @@ def advance(tokens: float) -> None:
 
 
 def within(tokens: float) -> None:
-    """Report how many tokens a running forward pass has processed. They are only counted as done when the pass ends and
-    calls `advance`."""
+    """Report how many tokens a running forward pass has processed. They count as done only when the pass ends and calls
+    `advance`."""
     if (count := _count.get()) is not None:
         count.write(count.done + tokens)
 
@@ -55,8 +55,8 @@ def note(sentences: Iterable[str]) -> None:
 
 @contextmanager
 def counting(folder: Path) -> Iterator[Count]:
-    """Count the tokens that are processed within this context, and write the count to a file named after the process
-    ID. The file is removed when the context ends."""
+    """Count the tokens that are processed within this context, and write the count to a file. The file is named after
+    the process ID, and removed when the context ends."""
     file = folder / str(os.getpid())
     count = Count(file)
     token = _count.set(count)
@@ -70,7 +70,8 @@ def counting(folder: Path) -> Iterator[Count]:
 
 
 def tokens_under_way(folder: Path) -> float:
-    """Return how many tokens the running units of a job have processed, from files in a folder; 0 if unknown."""
+    """Return how many tokens the running units of a job have processed, according to files in a folder; 0 if
+    unknown."""
     total = 0.0
     with suppress(OSError):
         for file in folder.iterdir():

@@ -16,8 +16,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextlib.contextmanager
 def replacing(file: str | Path, error: type[AtlasError] = InputError) -> Iterator[Path]:
-    """Return a context manager that yields the path of a temporary file. At the end, this file replaces `file`; after
-    an error, it is removed instead.
+    """Return a context manager that yields the path of a temporary file. This file replaces `file` at the end, or is
+    removed after an error.
 
     The previous file remains until the new file is completely on disk. Links are followed, and missing folders are
     created.
