@@ -285,8 +285,8 @@ def is_folder(path: str | Path) -> bool:
 
 
 def is_database(path: Path) -> bool:
-    """Return whether a path leads to the database, even through a link, or to a file next to it whose name begins like
-    that of the database."""
+    """Return whether a path leads to the database or to a file next to it whose name begins with the name of the
+    database. Links are followed."""
     database = settings().database.expanduser().resolve()
     if path.name.casefold().startswith(database.name.casefold()) and _is_same(path.parent, database.parent):
         return True  # letter case is ignored, as some file systems do

@@ -35,8 +35,8 @@ class InterventionError(AtlasError):
 
 
 class StoreError(AtlasError):
-    """Error raised if the database file cannot be used, because another process holds it, a newer version wrote it, or
-    it is damaged, read-only or full."""
+    """Error raised if the database file cannot be used. Another process holds it, a newer version wrote it, or it is
+    damaged, read-only or full."""
 
 
 class JobError(AtlasError):

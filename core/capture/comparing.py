@@ -143,8 +143,8 @@ def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
 
 
 def predicted(choices: Sequence[OutputChange]) -> tuple[OutputChange, OutputChange] | None:
-    """Return the most likely class or token before and after a change; None if the model predicts scores, or if there
-    is no prediction before or after the change."""
+    """Return the most likely class or token before and after a change; None if the model predicts scores, or if either
+    prediction is missing."""
     first = [choice for choice in choices if math.isfinite(choice.logit_before)]
     then = [choice for choice in choices if math.isfinite(choice.logit_after)]
     if len(choices) < 2 or not first or not then:

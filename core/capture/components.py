@@ -139,8 +139,8 @@ class Graph:
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """Return the name of a receiver, such as "L1H2", "L1-feedforward" or "output", and which input of a head it is:
-        "q", "k" or "v" ("" for other receivers)."""
+        """Return the name of a receiver, such as "L1H2" or "output", and, if it is an input of a head, "q", "k" or "v"
+        (otherwise "")."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""

@@ -41,8 +41,8 @@ class Fitted:
     fitted: Float[Tensor, "layer head"]
 
     def stuck(self) -> list[tuple[int, int]]:
-        """Return the heads (layer, head) whose fitted constant has a loss that is not lower than the losses for their
-        mean output and for an output of 0."""
+        """Return the heads (layer, head) for which the fitted constant does not have a lower loss than both the mean
+        output and an output of 0."""
         start = torch.minimum(self.mean, self.zero)
         return [(int(layer), int(head)) for layer, head in (self.fitted >= start).nonzero().tolist()]
 

@@ -252,8 +252,8 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """Return how much the output of each head (before W_O) changes if only its query, only its key or only its value
-    reads a changed residual stream. `changed_streams` are inputs of the attention sublayer."""
+    """Return how much the output of each head (before W_O) changes if one of its inputs (query, key or value) reads a
+    changed residual stream. `changed_streams` are inputs of the attention sublayer."""
     block, own = run.stack.blocks[layer], run.layers[layer]
     senders, pairs, length, hidden = changed_streams.shape
     shared = block.qkv(changed_streams.flatten(0, 1)).view(-1, length, 3, block.heads, hidden // block.heads)

@@ -38,8 +38,8 @@ def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
 
 @dataclass(frozen=True)
 class SinkSums:
-    """How much each head attends to each kind of sink token, and how much these tokens contribute to the output of the
-    head; NaN for inputs without such tokens.
+    """The attention of each head to each kind of sink token, and the contribution of these tokens to the output of the
+    head. NaN for inputs without such tokens.
 
     Attributes:
         share: mean over the queries of the text of the attention to keys of the kind.
@@ -167,8 +167,8 @@ def massive_activations(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -
 
 @dataclass(frozen=True)
 class SinkChange:
-    """An ablation of one head, which sets its output to 0 ("head"), or its values at keys of one kind to 0 ("zero") or
-    to their mean over inputs ("mean")."""
+    """An ablation of one head. "head" sets its output to 0. "zero" sets its values at keys of one kind to 0, and "mean"
+    sets them to their mean over inputs."""
 
     layer: int
     head: int

@@ -208,9 +208,8 @@ class Block:
         return self.norms[1](self.narrow(self.wide(middle, activation=self.activation), plus=middle))
 
     def widened(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows inner"]:
-        """Return the first matrix product of the feed-forward sublayer without biases, computed from the residual
-        stream after centring and multiplication by the LayerNorm weight, but before division by the standard
-        deviation."""
+        """Return the first matrix product of the feed-forward sublayer, without biases. The residual stream is first
+        centred and multiplied by the LayerNorm weight, but not divided by its standard deviation."""
         norm, bias = self.norms[self.norm_first], self.wide.bias
         product = self.wide((x - x.mean(-1, keepdim=True)) * norm.weight)
         return product if bias is None else product.sub_(bias)

@@ -23,7 +23,7 @@ from .words import words_of
 
 @dataclass(frozen=True)
 class Right:
-    """Whether an encoder-decoder predicts each target sentence correctly, and the fraction of correct tokens.
+    """The results of an encoder-decoder: whether each target sentence is correct, and the fraction of correct tokens.
 
     Attributes:
         exact: whether all tokens are right, including the end.

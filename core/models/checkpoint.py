@@ -356,7 +356,7 @@ _NOT_TEXT = ("vision", "visual", "image", "audio", "video", "speech", "patch")
 
 
 def learned_positions(model: Any) -> list[int]:
-    """Return how many tokens each table of position embeddings supports; empty if the model has no such table.
+    """Return how many tokens each table of position embeddings supports. The result is empty if there is no such table.
 
     RoBERTa-like tables start after their padding index, BART-like ones at an offset.
     """

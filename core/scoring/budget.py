@@ -61,8 +61,8 @@ class BudgetTokens:
 def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-    """Return the category of each key (such as the previous token) for each of some queries, and whether a syntactic
-    relation links the words of query and key. Keys that a query cannot see are included."""
+    """Return, for some queries, the category of each key (such as the previous token), and whether syntax links the
+    words of query and key. Keys that a query cannot see are included."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -168,8 +168,8 @@ class _Input:
 
     @cached_property
     def cells(self) -> Float[np.ndarray, "cell sum"]:
-        """Return a matrix that maps a flattened attention map to sums by category of keys: the total attention, and the
-        part that distance does not explain."""
+        """Return a matrix that computes two sums per category of keys from a flattened attention map: the total
+        attention, and its part beyond distance."""
         categories, contested = self._rows
         length, at, position = self.length, self.tokens.classifying, np.arange(self.length)
         sums = np.zeros((length, length, SUMS + len(BEYOND)))
@@ -349,7 +349,7 @@ FEWEST = 20  # queries of a class that is compared with the others
 
 @dataclass(frozen=True)
 class ClassDistances:
-    """How queries of each class differ from all other queries in dividing their attention among categories.
+    """The difference between each class of queries and all other queries in their attention to each category.
 
     Attributes:
         value: Jensen-Shannon distance (base 2, 0 to 1); NaN if the class or the others have fewer than FEWEST queries.

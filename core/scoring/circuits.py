@@ -97,8 +97,8 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # fraction
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """Return the significance level sqrt((2 threshold - 1) / edges) for stability selection, in which each test uses
-    one edge and half of the input pairs.
+    """Return the significance level for stability selection, sqrt((2 threshold - 1) / edges). Each test uses one edge
+    and half of the input pairs.
 
     At this level, at most one edge without an effect is expected to be stable. Two halves without common pairs both
     select such an edge with probability level^2. If a fraction `threshold` of all halves selects an edge, at least a
@@ -118,8 +118,8 @@ def half_level(edges: int, threshold: float = THRESHOLD) -> float:
 def selection_probabilities(
     effects: Float[np.ndarray, "edge pair"], level: float, *, splits: int = SPLITS, seed: int = 0
 ) -> Float[np.ndarray, " edge"]:
-    """Return, for each edge, the fraction of random halves of the input pairs in which the mean effect of the edge
-    differs significantly from 0 (two-sided t test).
+    """Return how often each edge has a mean effect that differs significantly from 0 (two-sided t test), as a fraction
+    of random halves of the input pairs.
 
     Edges with a NaN effect, dropped by the sequential test, count as not selected. Each of the `splits` gives two
     disjoint halves. Raises InputError for fewer than four pairs.
@@ -148,8 +148,8 @@ def circuit_sizes(edges: int) -> list[int]:
 
 
 def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int) -> tuple[float, float]:
-    """Return two areas of a faithfulness curve over the fraction of edges in the circuit (MIB, arXiv 2504.13151): CPR,
-    the area under the curve, and CMD, the area between the curve and 1.
+    """Return CPR, the area under a faithfulness curve, and CMD, the area between the curve and 1. The x axis is the
+    fraction of edges in the circuit (MIB, arXiv 2504.13151).
 
     Trapezoids from the empty circuit (faithfulness 0) to the whole model, which is last in `sizes` (ascending).
     """

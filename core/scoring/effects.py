@@ -190,8 +190,8 @@ def unseen_share(heads: int, rows: int) -> float:
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """Return the number of examples needed so that, with 95 % probability, every head that affects a fraction `share`
-    of all examples affects at least one of them.
+    """Return how many examples are needed to observe, with 95 % probability, an effect of every head that affects a
+    fraction `share` of all examples.
 
     With fewer examples, no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """
@@ -240,8 +240,8 @@ class SplitHalf:
 
 
 def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: int = 500) -> SplitHalf:
-    """Choose the head whose ablation is best on a random half of the examples, and measure its gain on the other half,
-    for many random splits. Raises InputError for fewer than two examples."""
+    """For many random splits, choose the head whose ablation is best on one half of the examples, and measure its gain
+    on the other half. Raises InputError for fewer than two examples."""
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     rows = difference.shape[1]
     if rows < 2:

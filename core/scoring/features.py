@@ -76,8 +76,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Draw random comparisons of tokens with and without each feature in each input: up to DRAWS with an ordinary
-    query, and up to DRAWS with the classifying token as the query.
+    """Draw random comparisons of tokens with and without each feature in each input. Up to DRAWS have an ordinary
+    query, and up to DRAWS have the classifying token as the query.
 
     Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
     follow their queries.

@@ -59,7 +59,7 @@ class OwnAndOthers:
 
 @dataclass(frozen=True)
 class Repeated:
-    """Whether each head is closer to another head on the same input than to itself on another input.
+    """For each head, a comparison between its distance to other heads on the same input and to itself on another input.
 
     Attributes:
         value: distance to itself minus that to the nearest other head, in nats per row; positive if the other is

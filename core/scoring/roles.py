@@ -291,8 +291,8 @@ def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndar
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """Estimates [layer, head, 1] of the attention to the targets of one role, and of this attention minus its baseline,
-    both with and without the sink."""
+    """Estimates [layer, head, 1] for one role: the attention to its targets, and this attention minus its baseline,
+    each with and without the sink."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate

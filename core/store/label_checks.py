@@ -242,8 +242,8 @@ def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str
 
 
 def check_name(what: str, value: Any, subject: str) -> None:
-    """Raise InputError if a text is not allowed as a name: if it is too long, is not in Unicode form NFC, or contains
-    invisible characters. None is allowed."""
+    """Raise InputError if a name is too long, is not in Unicode form NFC, or contains invisible characters. None is
+    allowed."""
     _fitting(pa.field(what, pa.string()), value, subject, least=0)
 
 

@@ -69,7 +69,7 @@ def one_run(run: str) -> Row | None:
 
 
 def run_rows(run: str) -> list[Row]:
-    """Return the result rows of a bundled run, in order; empty if the ID is unknown."""
+    """Return the result rows of a bundled run, in order. The result is empty if the ID is unknown."""
     if example := _example(run):
         return example[1]
     if one_run(run) is None:
