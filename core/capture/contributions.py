@@ -368,7 +368,7 @@ class _Reading:
         self.run = AttentionRun(checkpoint.calls)  # the pass's own, once it exists
 
     def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
-        """Call the callback with the queries and keys of a layer, as sums of contributions."""
+        """Call `take` with the queries and keys of a layer, as sums of contributions."""
         with torch._C.DisableTorchFunction():
             if call in self.wanted:
                 self.take(self._inputs(call, query, key, mask, about), self.inputs)

@@ -40,8 +40,8 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """Return the eager attention mask or, within `lazily`, a placeholder tensor that carries the mask function.
-    Transformers calls this function in place of its own.
+    """Return the eager attention mask or, within `lazily`, a placeholder tensor that carries the mask function. The
+    transformers library calls this function in place of its own.
 
     The mask (batch, 1, query, key) is added to scores, 0 for visible keys; None if transformers skips it.
     `mask_function` states whether a query may attend to a key (None: causal), and `attention_mask` is True for keys

@@ -252,7 +252,7 @@ class BudgetAttention:
         self._batch: dict[int, _Input] = {}
 
     def take(self, tokens: Sequence[BudgetTokens], numbers: Sequence[int]) -> "BudgetAttention":
-        """Set the inputs for the next model run, and their indices in the study."""
+        """Set the inputs of the next model run, and their indices in the study."""
         self._tokens, self._numbers, self._batch = tokens, numbers, {}
         return self
 
@@ -273,8 +273,8 @@ class BudgetAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Return a request to process long inputs in blocks of queries; None if the observer needs whole maps. Effects
-        beyond distance are not measured for long inputs."""
+        """Request the attention weights of long inputs in blocks of queries. Return None if whole maps are needed.
+        Effects beyond distance are not measured for long inputs."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:

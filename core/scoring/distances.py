@@ -103,7 +103,7 @@ class HeadDistances:
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
-        """Set the indices that the inputs of the next model run have in the study."""
+        """Set the inputs of the next model run, given as their indices in the study."""
         self._numbers = numbers
         return self
 
@@ -119,8 +119,8 @@ class HeadDistances:
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Return a request for a random sample of the attention rows of long inputs; None if whole maps are needed,
-        because all rows are compared or there are sinks."""
+        """Request a random sample of the attention rows of long inputs. Return None if whole maps are needed, because
+        all rows are compared or there are sinks."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]

@@ -66,7 +66,7 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input and the tokens that have each feature, which are compared with random tokens that do not."""
+    """An input and its tokens with each feature, which are compared with random tokens without the feature."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -457,7 +457,7 @@ class FeatureAttention:
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Return the sums that the observer needs for each long input: attention per key, the attention row of the
-        classifying token, and weights at random positions. None if it needs whole maps."""
+        classifying token, and weights at random positions. Return None if it needs whole maps."""
         if queries != keys:
             return None
         batch = self._batch_of(inputs)

@@ -164,7 +164,7 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Return requests for the weights at the query-key pairs of each long input, in the order of the groups."""
+        """Request the attention weights at the query-key pairs of each long input, in the order of the groups."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]
@@ -277,7 +277,7 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Return a request for blocks of queries in long inputs; mean attention by distance needs all pairs."""
+        """Request all attention weights of long inputs, in blocks of queries, to average them by distance."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 

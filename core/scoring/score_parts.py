@@ -116,7 +116,7 @@ def cell_terms(
 def map_distances(
     maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
-    """Return the Jensen-Shannon distance (square root, bits) from each of several maps to the full map of each head,
+    """Return the Jensen-Shannon distance (square root, bits) between several maps and the full map of each head,
     averaged over rows. It is exactly 0 for rows that are equal up to float32 rounding."""
     middle, own = (maps + full) / 2, torch.special.entr(full)
     entries = torch.special.entr(middle) - (torch.special.entr(maps) + own) / 2

@@ -38,7 +38,7 @@ class HeadStatistics:
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Return the sums that the observer needs for each long input: entropies, distances, and attention to
-        neighbours and special tokens. None if it needs whole maps."""
+        neighbours and special tokens. Return None if it needs whole maps."""
         if queries != keys or not all(score.of_sums for score in MAP_SCORES):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]

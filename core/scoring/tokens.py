@@ -113,8 +113,8 @@ class RelationAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Return a request for each long input: the attention weights in blocks of queries, and the weights at the
-        control positions for contrasts. None if whole maps are needed."""
+        """Request, for each long input, the attention weights in blocks of queries, and the weights at the control
+        positions for contrasts. Return None if whole maps are needed."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)
