@@ -194,9 +194,9 @@ class Judging:
     """Options for aggregating labels: which labels to combine, and by which method."""
 
     class_set: Annotated[str, Flag("class set of the labels: bert, gpt2, or the name of a custom class set")] = "bert"
-    project: Annotated[
-        str | None, Flag("title of a labelling project, if only the labels of this project are to be used")
-    ] = None
+    project: Annotated[str | None, Flag("title of a labelling project whose labels are used (default: all labels)")] = (
+        None
+    )
     method: Annotated[
         str, Flag("method that combines the labels of several annotators: majority, dawid-skene or mace")
     ] = "dawid-skene"

@@ -40,7 +40,10 @@ class ReproduceOptions:
     ] = None
     data: Annotated[
         str | None,
-        Flag("folder with GLUE, the frame sentences of the papers, and a treebank (default: bundled samples)"),
+        Flag(
+            "folder with GLUE, the frame sentences of Kovaleva et al. 2019 and of the GPT-2 replication, and a "
+            "treebank (default: bundled samples)"
+        ),
     ] = None
     hub: Annotated[
         bool, Flag("download GLUE from the Hugging Face hub instead of reading it from --data", name="--hub")
@@ -87,13 +90,16 @@ class ReproduceOptions:
     unseen: Annotated[
         bool,
         Flag(
-            "also ablate heads on training examples that were not used for fine-tuning and do not resemble the "
-            "examples that were used"
+            "also ablate heads on training examples that were not used for fine-tuning and do not resemble any "
+            "example that was used"
         ),
     ] = False
-    preset: Annotated[str, Flag("fine-tuning recipe: auto, paper, replication, small, bundled, long or compact")] = (
-        "auto"
-    )
+    preset: Annotated[
+        str,
+        Flag(
+            "fine-tuning recipe: auto (chosen for each checkpoint), paper, replication, small, bundled, long or compact"
+        ),
+    ] = "auto"
     precision: Annotated[
         str, Flag("number format during training: float32, or bfloat16 if the processor supports it")
     ] = "float32"

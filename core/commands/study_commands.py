@@ -110,7 +110,9 @@ class Only:
 
     definition: Annotated[
         tuple[str, ...],
-        Flag(f"how attention to a token type is summarised: {', '.join(DEFINITIONS)} (default: in all of these ways)"),
+        Flag(
+            f"how attention to a token type is summarised: {', '.join(DEFINITIONS)} (default: all of these summaries)"
+        ),
     ] = ()
 
 
@@ -134,8 +136,8 @@ class Beside:
         bool,
         Flag(
             (
-                "run a sequential test, which uses only as many examples per head as are needed to decide whether "
-                "the head changes the loss"
+                "run a sequential test: for each head, use only as many examples as are needed to decide whether the "
+                "head changes the loss"
             ),
             name="--race",
         ),
