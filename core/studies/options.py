@@ -103,8 +103,8 @@ LinkDirection = Annotated[str, Flag("direction of attention: element_to_target, 
 LinkPairing = Annotated[
     str,
     Flag(
-        "which tokens of the frame element and the target are paired: product (all pairs), or zip (first "
-        "with first, as in the paper)"
+        "how tokens of the frame element and of the target are paired: product (all pairs), or zip (first with "
+        "first, second with second, as in the code of Kovaleva et al. 2019)"
     ),
 ]
 Dtype = Annotated[str, BeforeValidator(_long_name), Flag("number format of the weights: float32, bfloat16 or float16")]
@@ -191,8 +191,8 @@ Preset = Annotated[
     Field(validate_default=True),
     BeforeValidator(_preset_of_checkpoint),
     Flag(
-        "fine-tuning recipe: paper, replication, small, bundled, long, compact, or auto (bundled for the "
-        "bundled encoder, small for other bundled checkpoints, otherwise paper)"
+        "fine-tuning recipe: paper (Kovaleva et al. 2019), replication (GPT-2 replication), small, bundled, long, "
+        "compact, or auto (paper; for bundled checkpoints: bundled or small)"
     ),
 ]
 Settings = Annotated[

@@ -43,7 +43,11 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
     """Options for cross-fitted ablation: how examples are divided into folds and which heads or layers are ablated."""
 
     operator: Annotated[
-        str, Flag("ablation method: disable (uniform attention), zero, previous, current, next or first")
+        str,
+        Flag(
+            "ablation method: disable (equal attention to all visible tokens), zero (no output), or all "
+            "attention to one token: previous, current, next or first"
+        ),
     ] = "disable"
     what: Annotated[str, Flag("components to ablate one at a time: heads or layers")] = "heads"
     dtype: Dtype = "float32"

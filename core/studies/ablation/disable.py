@@ -72,8 +72,9 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
     operator: Annotated[
         str,
         Flag(
-            "ablation method: disable (uniform attention), zero, previous, current, next, first, mean, resample "
-            "or constant; sublayers and whole layers need zero"
+            "ablation method: disable (equal attention to all visible tokens), all attention to one token (previous, "
+            "current, next or first), or another output of the head (zero, mean, resample or constant); sublayers "
+            "and whole layers need zero"
         ),
     ] = "disable"
     heads: Annotated[
@@ -85,8 +86,8 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
     within: Annotated[
         float,
         Flag(
-            "if duplicates are ablated: largest distance between heads of a group of duplicates, as a fraction of the "
-            "mean distance between all heads"
+            "if duplicates are ablated: largest distance between the heads in one group of duplicates, as a fraction "
+            "of the mean distance between all heads"
         ),
     ] = 0.5
 

@@ -49,12 +49,16 @@ class FixedPatternOptions:
     heads: Annotated[
         str,
         Flag(
-            "heads whose attention is fixed to the pattern of --operator (default: all heads but the last of each "
-            "layer, with a different pattern for each head in turn; --operator is then ignored)"
+            "heads whose attention is fixed to the pattern of --operator (default: all heads except the last of each "
+            "layer; each head then gets one of several patterns, and --operator is ignored)"
         ),
     ] = ""
     operator: Annotated[
-        str, Flag("fixed attention pattern: disable (uniform), zero, previous, current, next or first")
+        str,
+        Flag(
+            "fixed attention pattern: disable (equal attention to all visible tokens), zero (no output), or "
+            "all attention to one token: previous, current, next or first"
+        ),
     ] = "previous"
     out: Out = None
 

@@ -30,7 +30,11 @@ from .setup import AblationOptions
 
 READINGS = ("example", "token")
 Reading = Annotated[
-    str, Flag("how the gradient is averaged: per example (formula of the paper) or per token (code of the paper)")
+    str,
+    Flag(
+        "unit for which the absolute value of the gradient is taken: example (formula of Michel et al. 2019) "
+        "or token (their code)"
+    ),
 ]
 Normalize = Annotated[
     bool, Flag("divide the importance of each head by the L2 norm of importance in its layer", name="--normalize/--raw")

@@ -34,8 +34,9 @@ ORDERS = ("importance", "recomputed", "sweep", "random")
 Orders = Annotated[
     tuple[str, ...],
     Flag(
-        "order in which heads are pruned: importance (computed once), recomputed (importance, computed again after "
-        "each step), sweep (effect of ablating each head) or random; repeat the option for several orders",
+        "order in which heads are pruned: importance (by gradients, computed once), recomputed (by gradients, "
+        "computed again after each step), sweep (by the effect of ablating each head) or random; repeat the option "
+        "for several orders",
         name="--order",
     ),
 ]
@@ -54,7 +55,10 @@ class PruneOptions(AblationOptions):
     random_orders: RandomOrders = 5
     reading: Reading = "example"
     normalize: Normalize = True
-    operator: Annotated[str, Flag("ablation method for pruned heads: zero or disable (uniform attention)")] = "zero"
+    operator: Annotated[
+        str,
+        Flag("ablation method for pruned heads: zero (no output) or disable (equal attention to all visible tokens)"),
+    ] = "zero"
 
 
 @dataclass(frozen=True)

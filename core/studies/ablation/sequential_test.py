@@ -54,8 +54,8 @@ class SequentialTestOptions(AblationOptions, setup.ReferenceOptions):
     operator: Annotated[
         str,
         Flag(
-            "ablation method: disable (uniform attention), zero, mean, resample, constant, previous, current, next "
-            "or first"
+            "ablation method: disable (equal attention to all visible tokens), all attention to one token (previous, "
+            "current, next or first), or another output of the head (zero, mean, resample or constant)"
         ),
     ] = "disable"
     heads: Annotated[str, Flag('groups of heads to ablate together, separated by ";", such as "L1H2,L7H6; L4H1"')] = ""

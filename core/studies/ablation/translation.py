@@ -121,8 +121,8 @@ class TranslationOptions:
     what: Annotated[
         tuple[str, ...],
         Flag(
-            "what to measure: sweep (ablate each head), importance, prune or align (word alignment); repeat the "
-            "option for several measurements"
+            "what to measure: sweep (effect of ablating each head), importance (by gradients), prune (scores with "
+            "fewer heads) or align (word alignment); repeat the option for several measurements"
         ),
     ] = PARTS_OF_IT
     data: Data = None

@@ -48,8 +48,8 @@ FeatureNames = Annotated[
     tuple[str, ...],
     Flag(
         (
-            "linguistic feature, such as noun, negation, tag:JJ or dep:amod; repeat the option for several "
-            "features (default: those of the paper)"
+            "linguistic feature, such as noun, negation, tag:JJ or dep:amod; repeat the option for several features "
+            "(default: those of Kovaleva et al. 2019)"
         ),
         name="--feature",
     ),

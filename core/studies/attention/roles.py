@@ -92,8 +92,8 @@ class RolesOptions(AttendingOptions):
     times: Annotated[
         float,
         Flag(
-            "smallest ratio of attention weight to baseline for a head to have a role, such as attending to the "
-            "previous token",
+            "smallest ratio between the attention weight of a head and its baseline at which the head has a role "
+            "(such as attending to the previous token)",
             least=1,
         ),
     ] = TIMES

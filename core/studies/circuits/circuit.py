@@ -82,7 +82,11 @@ class CircuitOptions(ExampleOptions):
     kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(PAIR_KINDS)}")] = OTHER_ROW
     pairs_file: Annotated[str | None, Flag(FILE_HELP)] = None
     answers: Annotated[
-        str, Flag("which pairs to use: pairs whose inputs have different answers, the same answer, or any answers")
+        str,
+        Flag(
+            "which pairs of inputs to use: different (inputs with different answers), same (inputs with the "
+            "same answer) or any"
+        ),
     ] = "different"
     pairs: Annotated[int, Flag("number of input pairs on which edges are tested", least=1)] = 100
     judging: Annotated[int, Flag("number of held-out input pairs on which circuits are evaluated", least=1)] = 50
@@ -106,8 +110,8 @@ class CircuitOptions(ExampleOptions):
         int,
         Flag(
             (
-                "number of edges to test, those with the largest attributions first; 0 tests all edges, or 1,000 "
-                "edges if there are more than 2,500"
+                "number of edges to test, those with the largest attributions first; 0 tests all edges (1,000 if the "
+                "model has more than 2,500)"
             ),
             least=0,
         ),

@@ -62,8 +62,8 @@ class DevelopmentOptions(AttendingOptions):
         bool,
         Flag(
             (
-                "compare each head of the last snapshot with its matched head in the other snapshots (default: "
-                "with the head of the same name)"
+                "compare each head of the last snapshot with its counterpart (head with similar attention) in every "
+                "other snapshot (default: with the head of the same name)"
             ),
             name="--follow/--places",
         ),

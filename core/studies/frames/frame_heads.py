@@ -172,13 +172,20 @@ class FrameHeadsOptions:
     checkpoint: Checkpoint = config.ENCODER
     sentences: Annotated[
         str | None,
-        Flag("JSONL file of sentences with frames, or the JSON lists of the papers (default: 137 bundled sentences)"),
+        Flag(
+            "JSONL file of sentences with frames, or JSON file of sentences by Kovaleva et al. 2019 or the GPT-2 "
+            "replication (default: 137 bundled sentences)"
+        ),
     ] = None
     rows: str | None = None
     direction: LinkDirection = "element_to_target"
     pairing: LinkPairing = "product"
     average: Annotated[
-        str, Flag("units over which weights are averaged: sentences (as in the paper) or links (as in the replication)")
+        str,
+        Flag(
+            "units over which weights are averaged: sentences (as in Kovaleva et al. 2019) or links (as in the "
+            "GPT-2 replication)"
+        ),
     ] = "sentences"
     without_first: Annotated[bool, Flag("ignore attention to the first token", name="--without-first/--with-first")] = (
         False
@@ -186,16 +193,21 @@ class FrameHeadsOptions:
     filter: Annotated[
         bool, Flag("select sentences by the rules of Kovaleva et al. 2019", name="--filter/--no-filter")
     ] = True
-    longest_sentence: Annotated[int | None, Flag("largest number of tokens in a selected sentence (paper: 12)")] = 12
-    longest_element: Annotated[int | None, Flag("largest number of tokens in a selected frame element (paper: 3)")] = 3
+    longest_sentence: Annotated[
+        int | None, Flag("largest number of tokens in a selected sentence (Kovaleva et al. 2019: 12)")
+    ] = 12
+    longest_element: Annotated[
+        int | None, Flag("largest number of tokens in a selected frame element (Kovaleva et al. 2019: 3)")
+    ] = 3
     nearest: Annotated[
-        int | None, Flag("smallest distance in tokens between a target and a frame element (code of the paper: 3)")
+        int | None,
+        Flag("smallest distance in tokens between a target and a frame element (code of Kovaleva et al. 2019: 3)"),
     ] = 3
     distance: Annotated[
         str,
         Flag(
-            "how --nearest measures distance: by strings (spellings, as in the code of the paper) or by places "
-            "(token positions)"
+            "how --nearest finds words: strings (by spelling, which can confuse repeated words, as in the code of "
+            "Kovaleva et al. 2019) or places (by annotated token positions)"
         ),
     ] = "strings"
     one_span: bool = True
@@ -203,8 +215,8 @@ class FrameHeadsOptions:
     core: Annotated[
         str,
         Flag(
-            "which frame elements count as core elements: core_sets (those in the FEcoreSets of the frame, as in "
-            "the code of the paper), core_type (those of FrameNet's type Core), or any (all elements)"
+            "which frame elements count as core elements: core_sets (those in the FEcoreSets of the frame, as in the "
+            "code of Kovaleva et al. 2019), core_type (those of FrameNet's type Core), or any (all elements)"
         ),
     ] = "core_sets"
     draws: Annotated[

@@ -86,7 +86,8 @@ class SubnetworksOptions:
     structured: Annotated[
         bool,
         Flag(
-            "also measure the subnetworks of good, bad and random components (Prasanna et al. 2020)",
+            "also compare three subnetworks (Prasanna et al. 2020): components that survive pruning (good), "
+            "components that are pruned first (bad), and random components",
             name="--structured/--magnitude-only",
         ),
     ] = True
