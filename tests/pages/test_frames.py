@@ -205,7 +205,7 @@ def test_a_search_takes_its_sentences_over_as_a_set(app):
     assert "CC BY 3.0" in said(app)
     app.text_input(key="search_unit").set_value("agit").run()
     assert list(app.dataframe[0].value["text"]) == ["He was agitated now"]
-    next(one for one in app.button if one.label.startswith("Use these sentences as a set")).click().run()
+    next(one for one in app.button if one.label.startswith("Test heads on these sentences")).click().run()
     assert not app.exception
     assert json.loads(app.session_state["_frame_found"])["id"] == "r:1"
     assert "1 sentence found by the search will be used." in said(app)

@@ -373,16 +373,16 @@ def _settings() -> LookupSettings:
             st.toggle,
             "pair tokens one to one",
             key="zip",
-            help="This setting matters only if a word has several tokens. If off, every pair of tokens is used. "
-            "If on, first tokens are paired with first tokens, second with second, and so on, as in the code "
-            "of the paper.",
+            help="This setting matters only if a word has several tokens. If off, every pair of tokens is used. If "
+            "on, first tokens are paired with first tokens, second with second, and so on, as in the code of "
+            "Kovaleva et al. 2019.",
         )
         sinkless = url.switch(
             st.toggle,
             "ignore the first token",
             key="sinkless",
-            help="The first token often gets much attention in every sentence. This option leaves out the first "
-            "token and rescales each row of the map to sum to 1.",
+            help="Heads often attend strongly to the first token. This option leaves out the first token and "
+            "rescales each row of the map to sum to 1.",
         )
         help_text = (
             "If off, heads are ranked by the weight minus the mean weight at the same distance in this sentence. "
@@ -549,7 +549,7 @@ def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Ma
     )
     st.caption(
         "Rows named “from” show the attention of one query to all keys. The row named “to” shows the attention of "
-        "all queries to one key. Weights are averaged over the tokens of a word. The first token is marked as "
-        "attention sink."
+        "all queries to one key."
     )
+    st.caption("Weights are averaged over the tokens of a word. The first token is marked as attention sink.")
     show_links(name, head, current_view="linguistics/frames", text=marked.text)

@@ -29,12 +29,12 @@ from pages.parts.widgets.tables import show_table
 
 SOURCES = {
     "bundled": "the 137 bundled sentences",
-    "upload": "a file: JSON lines, or the JSON lists of the papers",
+    "upload": "a file: JSON lines, or JSON of Kovaleva et al. or the GPT-2 replication",
     "search": "found in an indexed release",
 }
 DIRECTIONS = {
-    "element_to_target": "element → target (as in the code of the paper)",
-    "target_to_element": "target → element (as in the text of the paper)",
+    "element_to_target": "element → target (as in the code of Kovaleva et al. 2019)",
+    "target_to_element": "target → element (as in the text of Kovaleva et al. 2019)",
     "later_to_earlier": "later → earlier (possible in encoders and decoders)",
 }
 BOUND: dict[str, Any] = {"bind": "query-params"}
@@ -59,8 +59,8 @@ TOLD: dict[str, Any] = {  # columns of the table of heads, as it shows them
     "excess": _NUMBER(
         "over other words",
         format="%.2f",
-        help="The attention weight on frame links minus the mean attention weight between other words at the same "
-        "distance.",
+        help="How much more the query of a frame link attends to the key than other query words do, after removing "
+        "the effect of distance. The unit is uniform attention (in decoders: log odds).",
     ),
     "q": _NUMBER(
         "q",
@@ -105,14 +105,15 @@ def _sentences(source: str) -> dict[str, Any]:
         st.caption(
             f"{counted(len(lines_of(rows)), 'sentences')} found by the search will be used."
             if rows
-            else "No sentences have been chosen. Search a FrameNet release and press “Use these sentences as a set”."
+            else "No sentences have been chosen. Search a FrameNet release and press “Test heads on these sentences”."
         )
         return {"rows": rows or None}
     if source == "bundled":
         return {}
     upload = people.ask_file("Annotated sentences", ["jsonl", "json"], key="frame_file", max_upload_size=20,
-                              help="Upload JSON lines with the fields text, target, frame and elements (with "
-                                   "spans), or the JSON sentence lists of the papers.")  # fmt: skip
+                              help="Upload JSON lines with the fields text, target, frame and elements (with spans). "
+                                   "The JSON files of sentences by Kovaleva et al. 2019 or by the GPT-2 replication "
+                                   "can also be read.")  # fmt: skip
     if upload is None:
         return {"rows": None}
     return {"rows": _as_rows(upload.name, upload.getvalue())}
@@ -142,28 +143,28 @@ def _filter() -> dict[str, Any]:
         )
         left, middle, right = st.columns(3)
         chosen: dict[str, Any] = {
-            "filter": left.toggle("select sentences as in the paper", value=True, key="f_on", **BOUND),
+            "filter": left.toggle("select sentences as in Kovaleva et al. 2019", value=True, key="f_on", **BOUND),
             "longest_sentence": int(left.number_input("longest sentence, in tokens", 1, 200, 12, key="f_sentence",
                                                       **BOUND)),
             "longest_element": int(left.number_input("longest element, in tokens", 1, 50, 3, key="f_element", **BOUND)),
             "nearest": int(middle.number_input("least distance", 1, 20, 3, key="f_near", **BOUND,
                                                help="The smallest number of tokens between a target and a frame "
-                                                    "element. The text of the paper states 2, but its code "
-                                                    "requires more than 2.")),
+                                                    "element. Kovaleva et al. 2019 state 2, but their code requires "
+                                                    "more than 2.")),
             "distance": middle.selectbox("distance by", ["strings", "places"], key="f_distance", **BOUND,
-                                         help="“Strings” measures distance by the spelling of words, as in the "
-                                              "code of the paper. “Places” measures it by the positions of "
-                                              "tokens."),
+                                         help="“Strings” finds the words by their spelling and can confuse repeated "
+                                              "words, as in the code of Kovaleva et al. 2019. “Places” uses the "
+                                              "annotated token positions."),
             "core": middle.selectbox("core elements by", ["core_sets", "core_type", "any"], key="f_core", **BOUND,
-                                     help="“core_sets” uses the core sets of FrameNet (FEcoreSets), as in the "
-                                          "code of the paper. Only 319 of 1,221 frames have core sets."),
+                                     help="“core_sets” uses the core sets of FrameNet (FEcoreSets), as in the code "
+                                          "of Kovaleva et al. 2019. Only 319 of 1,221 frames have core sets."),
             "pairing": right.selectbox("word pieces", ["product", "zip"], key="f_pairing", **BOUND,
-                                       help="“product” uses all pairs of tokens of two words. “zip” pairs the "
-                                            "first tokens, the second tokens, and so on, as in the code of the "
-                                            "paper."),
+                                       help="“product” uses all pairs of tokens of two words. “zip” pairs the first "
+                                            "tokens, the second tokens, and so on, as in the code of Kovaleva et al. "
+                                            "2019."),
             "average": right.selectbox("mean over", ["sentences", "links"], key="f_average", **BOUND,
-                                       help="The mean is taken over sentences, or over all pairs of a target and "
-                                            "a frame element, as in the GPT-2 replication."),
+                                       help="The mean attention weight is taken over sentences, or over all pairs "
+                                            "(links) of a target and a frame element, as in the GPT-2 replication."),
             "without_first": right.toggle("ignore the first token", key="f_sink", **BOUND),
         }  # fmt: skip
     return chosen
@@ -242,7 +243,7 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
     )
     dots = dots_and_controls(
         ranked_heads(heads),
-        title="Heads with 95 % CI over sentences (heads above all four baselines first)",
+        title="Attention weight of heads (95 % CI), heads above all baselines first",
         value="mean weight",
         controls=list(CONTROLS.values()),
         passing="passes all four controls",
@@ -252,9 +253,9 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
     with details():
         _headline(summary, len(heads))
         st.caption(
-            f"The dashed line is the 99th percentile of the {len(heads)} heads ({summary.line_99:.3f}). It is not "
-            f"a significance test, because a fixed share of heads is always above it (here {summary.above_99} of "
-            f"{len(heads)})."
+            f"The dashed line is the 99th percentile of the weights of {len(heads)} heads ({summary.line_99:.3f}). It "
+            f"is not a significance test, because a fixed share of heads is always above it (here {summary.above_99} "
+            f"of {len(heads)})."
         )
         names = [name for name in TOLD if name in heads]
         config = {name: settings for name, settings in TOLD.items() if settings is not None}
@@ -297,14 +298,23 @@ def _headline(summary: FrameSummary, count: int) -> None:
     direction = DIRECTIONS[summary.direction or "element_to_target"]
     st.caption(
         f"The result covers {summary.n} {plain(summary.average)} with {summary.links} frame links. In "
-        f"{summary.links_before} of these links, the frame element comes first. The direction of attention is "
-        f"{direction}, and the pairs of tokens are “{plain(summary.pairing)}”. The four baselines are: links moved to "
-        "other positions at the same distance; links exchanged between sentences of equal length; the weight that "
-        "other query words give to the same key; and the share of their rows that other query words give to it. A "
-        f"head counts if its Benjamini-Hochberg q is at most 0.05 over {count} heads ({summary.draws} draws). Links "
-        f"can be moved in {summary.movable} sentences and exchanged in {summary.exchangeable}. For comparison, "
-        f"artificial heads with a fixed attention pattern have these weights: {plain(fixed)}."
+        f"{summary.links_before} of these links, the frame element comes first. Direction: {direction}. Pairs of "
+        f"tokens: “{plain(summary.pairing)}”."
     )
+    st.caption(
+        "Baselines 1 and 2: links are moved to other positions at the same distance (possible in "
+        f"{summary.movable} sentences), or exchanged between sentences of equal length (possible in "
+        f"{summary.exchangeable})."
+    )
+    st.caption(
+        "Baseline 3 is the weight that other query words give to the same key. Baseline 4 is the same, but "
+        "each weight is a share of attention without special tokens."
+    )
+    st.caption(
+        f"A head is above all four baselines if q ≤ 0.05 (Benjamini-Hochberg over {count} heads, {summary.draws} "
+        "draws)."
+    )
+    st.caption(f"For comparison, artificial heads with a fixed attention pattern have these weights: {plain(fixed)}.")
     if (summary.kept or 0) < (summary.read or 0):
         reasons = ", ".join(f"{number} {reason}" for reason, number in (summary.dropped or {}).items())
         st.caption(

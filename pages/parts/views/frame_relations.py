@@ -79,10 +79,10 @@ def _search(releases: list[str]) -> None:
     chosen = event["selection"]["rows"]
     left, middle, right = st.columns(3)
     count = counted(len(hits), "sentences")
-    left.button(f"Use these sentences as a set ({count})", on_click=_use_as_set, args=("\n".join(hits["body"]),),
+    left.button(f"Test heads on these sentences ({count})", on_click=_use_as_set, args=("\n".join(hits["body"]),),
                 icon=":material/playlist_add:",
-                help="Tests all heads on these sentences. The mode “A set of sentences” also applies its own "
-                     "filters, such as a maximum sentence length.")  # fmt: skip
+                help="Opens the mode “A set of sentences” with these sentences, to test all heads on them. This mode "
+                     "also applies its own filters, such as a maximum sentence length.")  # fmt: skip
     middle.download_button("Sentences (JSONL)", "\n".join(hits["body"]) + "\n", file_name="frames.jsonl",
                            on_click="ignore", icon=":material/download:")  # fmt: skip
     right.button("Open the selected sentence", on_click=_look_up, disabled=not chosen, icon=":material/search:",
