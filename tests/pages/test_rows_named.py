@@ -53,7 +53,7 @@ def test_maps_to_label_are_drawn_from_the_folder(db, glue, monkeypatch):
 
     app = AppTest.from_function(page, default_timeout=60).run()
     assert app.text_input(key="draw_folder").value == glue
-    next(button for button in app.button if button.label == "Draw").click().run()
+    next(button for button in app.button if button.label == "Sample").click().run()
     assert [options["data"] for options in asked] == [glue]
 
 

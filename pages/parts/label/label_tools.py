@@ -30,7 +30,7 @@ def show_by_way(rows: pd.DataFrame) -> None:
     """Show speed and agreement of labels given together and one by one, once there are labels given together."""
     if not (rows["way"] == TOGETHER).any():
         return
-    st.subheader("Speed and agreement of labels for groups of maps and for single maps")
+    st.subheader("Speed and agreement: labels for groups of maps, and labels for single maps")
     show_table(
         agreement.by_way(rows),
         column_config={
@@ -44,7 +44,7 @@ def show_by_way(rows: pd.DataFrame) -> None:
 
 def draw_maps() -> None:
     """Show a form that samples maps of a checkpoint on examples or pasted sentences and stores them."""
-    name = pickers.pick_checkpoint("Draw from", key="draw_checkpoint", usual=context.chosen().checkpoint)
+    name = pickers.pick_checkpoint("Sample from", key="draw_checkpoint", usual=context.chosen().checkpoint)
     tasks = pickers.pick_tasks("mrpc")
     pasted = st.text_area("Or your own sentences, one per line", height=68)
     left, middle, right, last = st.columns(4)
@@ -53,7 +53,7 @@ def draw_maps() -> None:
     seed = right.number_input("Seed", 0, 10**6, 0)
     longest = last.number_input("Longest input", 4, 512, 64)
     folder = pickers.ask_folder(key="draw_folder", label="GLUE folder")
-    if st.button("Draw", type="primary", disabled=name is None) and name:
+    if st.button("Sample", type="primary", disabled=name is None) and name:
         with clear_errors():
             pickers.named(tasks)  # says what is wrong with a file before anything is opened
             new = drawn(
@@ -85,7 +85,7 @@ def _sentences(pasted: str) -> list[str]:
 
 def drawn(name: str, options: dict[str, Any]) -> int:
     """Sample maps and store them; return how many are new."""
-    with st.spinner("Drawing maps ..."):
+    with st.spinner("Sampling maps ..."):
         resources.wait_for_import()
         checkpoint = resources.checkpoint(name)
         complete = draw_maps_study.STUDY.read(options | {"checkpoint": name})
@@ -176,8 +176,8 @@ def say_unknown(db: Database, class_set: str) -> None:
     for name, count in unknown.items():
         subject = "1 label is" if count == 1 else f"{count} labels are"
         st.warning(
-            f"{subject} of the class “{plain(name)}”, which does not exist in this class set. Results do not count "
-            "these labels. An admin can add the class on “Annotate > Class sets”, or retract the labels here.",
+            f"{subject} of the class “{plain(name)}”, which does not exist in this class set. Results ignore these "
+            "labels. An admin can add the class on “Annotate > Class sets”, or retract the labels here.",
             icon=":material/rule:",
         )
     if unknown and db.person.may("admin") and st.button("Retract labels with unknown classes"):

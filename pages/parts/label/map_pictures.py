@@ -86,8 +86,8 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
     blank = classes.present(classes.codebook.blank) if classes.codebook else None
     belong = f"; their class is {plain(classes.named(blank).title)}" if blank else ""
     st.caption(
-        "Nearly uniform maps (largest weight below 0.1) look blank on the scale from 0 to 1. They look striped if "
-        f"each map has its own colour scale{belong}. Rows are queries and columns are keys."
+        "Nearly uniform maps (largest weight below 0.1) look blank on the scale from 0 to 1. With a separate colour "
+        f"scale for each map, they look striped{belong}. Rows are queries and columns are keys."
     )
     show_borders(classes, width=112 if columns else 72)
 

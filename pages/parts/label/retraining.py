@@ -183,10 +183,16 @@ def show_figures(figures: Sequence[RetrainingChange], before: str | None) -> Non
     ]
     show_table(pd.DataFrame(rows), height=HIGHEST)
     st.caption(
-        "Both classifiers are evaluated on the same maps with the present labels; neither classifier was trained "
-        "on these maps. Macro F1 is the mean over classes with at least ten maps, or over all classes if fewer than "
-        "two classes have ten maps. Intervals are 95 % CIs over inputs. Changes are paired by input. *worse* means "
-        "that the score is significantly lower, or the error significantly higher."
+        "Both classifiers are evaluated on the same maps, with the present labels. Neither classifier was trained on "
+        "these maps."
+    )
+    st.caption(
+        "Macro F1 is the mean over classes with at least ten maps, or over all classes if fewer than two "
+        "classes have ten maps."
+    )
+    st.caption(
+        "Intervals are 95 % CIs over inputs, and changes are paired by input. *worse* means that the score is "
+        "significantly lower, or the error significantly higher."
     )
 
 

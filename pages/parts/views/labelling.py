@@ -208,9 +208,9 @@ def add_bundled(db, classes) -> None:
 def more_tools(db, classes, annotator: str) -> None:
     """Show sampling of maps, changes of classes, and files behind one button."""
     with st.popover("Maps and files", icon=":material/folder:"):
-        tool = st.segmented_control("What to do", ["Draw maps", "Classes", "Files"], default="Draw maps", required=True,
-                                    label_visibility="collapsed")  # fmt: skip
-        if tool == "Draw maps":
+        tool = st.segmented_control("What to do", ["Sample maps", "Classes", "Files"], default="Sample maps",
+                                    required=True, label_visibility="collapsed")  # fmt: skip
+        if tool == "Sample maps":
             label_tools.draw_maps()
         elif tool == "Classes":
             class_forms.change_classes(db, classes, annotator or "nobody")
@@ -226,7 +226,7 @@ def station(db, settings, classes, suggesting, *, docked: bool) -> None:
     queue_name, maps_payload = payload_of(db, settings, classes, suggesting, names)
     if not names:
         st.success(
-            "You have labelled all maps in this selection. Draw more maps, or change the selection.",
+            "You have labelled all maps in this selection. Sample more maps, or change the selection.",
             icon=":material/done_all:",
         )
     send_maps(maps_payload)
@@ -297,13 +297,13 @@ def show_bundled_sheet(db, classes) -> None:
     left, right = st.columns([5, 2], vertical_alignment="center")
     if examples:
         left.markdown(
-            f"**This page shows {len(examples)} of the {total:,} bundled attention maps, each with the class that "
-            "an AI model gave it.** *Label these maps* adds all bundled maps to your database. To label other maps, "
-            "draw some under *Maps and files*."
+            f"**This page shows {len(examples)} of the {total:,} bundled attention maps, each with the class that an "
+            "AI model gave it.** *Label these maps* adds all bundled maps to your database. To label other maps, "
+            "sample some under *Maps and files*."
         )
     else:
         left.info(
-            "No maps are stored yet. Draw maps from a checkpoint under *Maps and files*.",
+            "No maps are stored yet. Under *Maps and files*, sample attention maps from a checkpoint.",
             icon=":material/add_photo_alternate:",
         )
     right.button("Label these maps", type="primary", icon=":material/stylus:", width="stretch", disabled=not examples,

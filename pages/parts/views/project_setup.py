@@ -123,13 +123,13 @@ def show(tools: DeltaGenerator) -> None:
         st.subheader("How do I start a labelling project?", anchor=False)
         st.markdown(
             "There is no project yet. In a project, every map is labelled by the same number of people.\n\n"
-            "1. Draw maps from a checkpoint on Annotate > Label, or upload them under *Import, export, erase*.\n"
+            "1. Sample maps from a checkpoint on Annotate > Label, or upload them under *Import, export, erase*.\n"
             "2. Press *New project*: choose the maps, the number of annotators per map, and who may label.\n"
             "3. Send the link of the project to the annotators. Each of them labels the maps that are assigned to "
             "them.\n4. Follow the labels on Projects > Progress, decide on maps with different labels on Projects > "
             "Adjudication, and export one class per map on Projects > Aggregated labels."
         )
-        links.link("annotate", "Draw maps", icon=":material/stylus:")
+        links.link("annotate", "Sample maps", icon=":material/stylus:")
         return
     st.subheader("Which labelling projects exist, and who may label in them?", anchor=False)
     overview(db, all_projects)
@@ -148,10 +148,10 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def maps_from_elsewhere(db: Database) -> None:
+    st.caption("Upload two files. The .npz file has one float array [query, key] per map.")
     st.caption(
-        "Upload two files. The .npz file has one float array [query, key] per map. The .jsonl file has one line "
-        "of metadata per map: key, checkpoint, layer and head (counted from 0). The fields task, row_id, tokens, "
-        "separators and causal are optional."
+        "The .jsonl file has one line of metadata per map: key, checkpoint, layer and head (counted from 0). "
+        "The fields task, row_id, tokens, separators and causal are optional."
     )
     maps, facts = (people.ask_file(label, [kind]) for label, kind in (("Maps", "npz"), ("Metadata", "jsonl")))
     if maps and facts and st.button("Import maps"):
