@@ -256,7 +256,8 @@ def test_a_link_of_the_page_to_another_head_is_followed_and_a_choice_afterwards_
     app.run()
     assert app.markdown[0].value.startswith("**L2H3")
     assert any(
-        "one over inputs and one over word types" in caption.value for caption in app.caption
+        "One comes from a test over inputs, and the other from a test over word types" in caption.value
+        for caption in app.caption
     )  # a bundled hypothesis
     assert app.selectbox(key="head").value == "L2H3"
     app.selectbox(key="head").set_value("L1H2").run()

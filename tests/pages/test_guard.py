@@ -336,7 +336,7 @@ def test_an_address_opens_so_many_pages_and_is_told_so_in_a_sentence(browser, mo
         assert answer.status_code == 503
         assert "has 3 pages of this app open" in answer.text
         assert browser.get("/painted").status_code == 200  # what an open page asks for is answered
-        assert len([record for record in caplog.records if "A page was refused" in record.message]) == 1
+        assert len([record for record in caplog.records if "refused to open a page" in record.message]) == 1
     assert browser.get("/maps", headers=asked).status_code == 200
     assert greeted(browser)
 

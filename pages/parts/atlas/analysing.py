@@ -23,7 +23,8 @@ def offer_button(tools: DeltaGenerator) -> None:
     """Show the button that opens the plan, for users who may start jobs."""
     if people.person().may("admin"):
         tools.button(LABEL, key="analyse", icon=":material/experiment:", on_click=_toggle,
-                     help="Plan all studies that apply to this model and a task, and run them in one job.")  # fmt: skip
+                     help="Opens a list of all studies that can run on this model. You choose the task and run the "
+                          "studies in one job.")  # fmt: skip
 
 
 def _toggle() -> None:
@@ -73,8 +74,8 @@ def _show_plan(checkpoint: str) -> None:
     more = f", and {', '.join(unknown)} without an estimate" if unknown else ""
     st.markdown(
         f"**{spoken}: about {job_progress.duration(max(plan.seconds(chosen), 1))}{more}**, and up to "
-        f"{least * plan.cores / 1000000000.0:.1f} GB of memory. You can stop the analysis, and it continues after "
-        "a restart. The views show its results when it is done."
+        f"{least * plan.cores / 1000000000.0:.1f} GB of memory. You can stop the analysis at any time. If the app "
+        "restarts, the analysis continues. The views show its results when it is done."
     )
     if st.button("Run the analysis", type="primary", key="analysis_start", disabled=not chosen):
         with clear_errors():

@@ -95,10 +95,8 @@ def _show_registered(registered: Sequence[tuple[StoredHypothesis, StoredBatch]],
         stored = f"{batch.stored:%Y-%m-%d}"
         rows.append({"says": hypothesis_of(hypothesis).sentence, **criteria, "": standing, "registered": stored})
     show_table(rows)
-    st.caption(
-        "✓ marks criteria that are met, ✗ criteria that are not met, and a dot criteria that have not been "
-        "tested. A registered hypothesis cannot be changed, but you can withdraw it in a terminal."
-    )
+    st.caption("✓: the criterion is met; ✗: it is not met; dot: it has not been tested.")
+    st.caption("A registered hypothesis cannot be changed, but you can withdraw it in a terminal.")
     if now:
         ever = store.ever_registered(resources.database(), now)
         st.caption(f"So far, {ever} hypotheses have been registered for the weights of this checkpoint. {CONTROLLED}")
@@ -131,8 +129,8 @@ def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:
     show_table([_numbers(criterion) for criterion in criteria])
     if any(criterion.measured_by.startswith("features") for criterion in criteria):
         st.caption(
-            "If a hypothesis is about a token type, p is the larger of two p-values: one over inputs and "
-            "one over word types."
+            "For hypotheses about a token type, p is the larger of two p-values. One comes from a test over inputs, "
+            "and the other from a test over word types."
         )
 
 

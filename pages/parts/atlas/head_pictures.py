@@ -265,8 +265,8 @@ def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: s
                 links.link("heads/one", label, checkpoint=record.compare, head=record.match)
         links.link("heads/counterparts", checkpoint=checkpoint, head=str(head))
     st.caption(
-        "The number in brackets is the similarity between the attention of both heads on the same inputs. Heads "
-        "are matched one to one."
+        "The number in brackets is the similarity between the attention of the two heads on the same inputs. Every "
+        "head is matched with at most one head."
     )
 
 

@@ -114,10 +114,12 @@ def _agreement(pairs: list[OperatorAgreement]) -> None:
     )
     show_table(pd.DataFrame(pairs, columns=AGREEMENT))
     st.caption(
-        "Two ablation methods are compared on different halves of the examples, because shared noise would look like "
-        "agreement on the same examples (column “same_rows”). The column “itself” is the highest tau that can be "
-        "expected. It is the geometric mean of the agreement of each method with itself across halves. The 95 % CI "
-        "is over heads."
+        "Tau between two ablation methods is computed on different halves of the examples. On the same examples "
+        "(column “same_rows”), shared noise would look like agreement."
+    )
+    st.caption(
+        "The column “itself” is the highest tau that can be expected, given how well each method agrees with "
+        "itself across halves (geometric mean). The 95 % CI is over heads."
     )
 
 

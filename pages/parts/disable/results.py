@@ -112,8 +112,8 @@ def _split_halves(first: str, halves: Sequence[SplitHalf]) -> None:
         st.markdown(
             f"The best ablation on one half of the examples changes {plain(first)} by **{100 * gain:+.1f}** points on "
             f"that half, and by **{100 * held_out:+.1f}** points on the other half. In 95 % of random splits, the "
-            f"second change is between {100 * low:+.1f} and {100 * high:+.1f} points (not a CI). {plain(half.name)} is "
-            f"the best ablation in {share_of_splits:.0%} of the splits."
+            f"change on the other half is between {100 * low:+.1f} and {100 * high:+.1f} points (not a CI). "
+            f"{plain(half.name)} is the best ablation in {share_of_splits:.0%} of the splits."
         )
 
 
@@ -129,7 +129,8 @@ def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> 
         title = f"Change in {metric} if one head is disabled (unmodified model: {untouched:.1f})"
         st.altair_chart(_picture(variants, metric, title), width="content")
         st.caption(
-            "Outlined heads have a significant effect after correction, or are named in the link that opened this page."
+            "Heads with a significant effect (after correction) are outlined. Heads in the address of this page are "
+            "outlined as well."
         )
     with right:
         scores = pd.DataFrame([_score(variant, baseline, metric) for variant in variants])
@@ -186,10 +187,7 @@ def _few(variants: Sequence[AblatedTarget]) -> None:
     """Show how many targets have no interval, and the reason for the first one."""
     few = [note for variant in variants if (note := too_few_flips(variant.flipped, variant.n))]
     if few:
-        st.caption(
-            f"{len(few)} of {len(variants)} ablations have no CI. The reason for the first of these "
-            f"ablations is: {few[0]}."
-        )
+        st.caption(f"{len(few)} of {len(variants)} ablations have no CI, for example {few[0].removeprefix('no CI, ')}.")
 
 
 def _score(variant: AblatedTarget, baseline: Unmodified, metric: str) -> dict[str, Any]:

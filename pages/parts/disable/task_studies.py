@@ -202,10 +202,10 @@ def _separators(rows: list[Row]) -> int:
     if any(row.norm_on_separators is not None for row in layers):
         st.altair_chart(_weights_and_norms(layers))
         st.caption(
-            "If attention to separators is a no-op, separators have a smaller share of the norms than of the "
-            "weights. A norm is the weight times the length of the transformed value vector. The dashed line is "
-            "the share of separators among all tokens."
+            "If attention to separators is a no-op, the share of separators is smaller in norms than in weights. A "
+            "norm is the weight times the length of the transformed value vector."
         )
+        st.caption("The dashed line is the share of separators among all tokens.")
     columns = ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",
                "gradient_other", "ratio", "ratio_low", "ratio_high"]  # fmt: skip
     show_table(pd.DataFrame(layers, columns=columns).dropna(axis=1, how="all"))

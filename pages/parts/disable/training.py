@@ -40,9 +40,9 @@ SCORES = ("initialisation", "seed", "accuracy", "f1", "pearson", "train_rows", "
 
 def show_crossed() -> None:
     st.caption(
-        "With a few hundred dev examples, the test is undecided for most heads. Cross-fitting uses all train "
-        "examples instead. Each model is fine-tuned on all folds of the train set except one, and its heads are "
-        "ablated on the remaining fold."
+        "With only a few hundred dev examples, the effects of most heads remain undecided. Cross-fitting uses all "
+        "train examples instead. Each model is fine-tuned on all folds of the train set except one, and its heads "
+        "are ablated on the remaining fold."
     )
     with drawer("Run on another task", "cross-fitted"):
         start_training("cross-fitted", FOLDS, limit="limit", verb="Sweep", title="Cross-fitted ablation on")
@@ -124,8 +124,8 @@ def _start() -> None:
             "Heads held",
             key="heads",
             placeholder="default: all heads except one in each layer",
-            help="Enter the heads that get a fixed attention pattern. By default, these are all heads except the last "
-            "of each layer; they attend to the current, previous, next and first token in turn.",
+            help="Enter the heads that get a fixed attention pattern. By default, these are all heads except the "
+            "last head of each layer. These heads attend to the current, previous, next and first token in turn.",
         )
     operator = url.pick(middle.selectbox, "At", OPERATORS, key="operator", disabled=not heads)
     preset = pick_recipe(right, checkpoint, key="preset")

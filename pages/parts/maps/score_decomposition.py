@@ -38,8 +38,8 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         st.markdown(f"**{_sentence(scores, head, (query, key), cell)}**")
         st.caption(
             f"{plain(name)} · one input (n = 1), so no test is possible. A score is the input of the softmax minus "
-            "its mean over the row, and equals the sum of all terms below. The left map is computed from all terms, "
-            "and the right map only from the chosen group of terms."
+            "its mean over the row. Each score equals the sum of the terms below. The left map uses all terms, and "
+            "the right map only the chosen group of terms."
         )
         # The group whose map is drawn, and the side that it is on; first the one of the cell's largest term
         with st.container(horizontal=True):
@@ -68,9 +68,12 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         st.altair_chart(_waterfall(cell, f"Largest terms of the score of this cell, {head}"), width="stretch")
         st.caption(
             f"{plain(name)} · {_length(name, text, pair)} · One input (n = 1) allows no significance test. To average "
-            f"over many inputs, run {as_code(command_line('study', 'why', name))}. The scales of the LayerNorms are "
-            "held fixed. A large term does not imply an effect: if a contribution is the same for every input, "
-            "replacing it by its mean does not change the map."
+            f"over many inputs, run {as_code(command_line('study', 'why', name))}."
+        )
+        st.caption(
+            "The scales of the LayerNorms are held fixed. A large term need not affect attention: a "
+            "contribution that is the same for every input can be replaced by its mean without changing the "
+            "map."
         )
 
 

@@ -254,7 +254,7 @@ class Sessions:
         if time.monotonic() - self._logged > LOG_EVERY:
             self._logged = time.monotonic()
             log.warning(
-                "A page was refused: %s %s",
+                "The server refused to open a page: %s %s",
                 sentence,
                 f"Visitor: {who.person or who.address!r}. If this address is a proxy, set FORWARDED_ALLOW_IPS to it."
                 if who

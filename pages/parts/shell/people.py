@@ -171,7 +171,7 @@ def who_is_here() -> None:
         st.caption(f"{plain(who.name)} · {who.role}")
         st.button("Sign out", on_click=sign_out, key="sign_out")
     elif not who.may("annotator"):
-        st.caption("You have the role viewer: you can see everything, but change nothing.")
+        st.caption("Your role is viewer, so you can see everything but change nothing.")
 
 
 # -------------------- choices that this browser remembers; they grant no rights

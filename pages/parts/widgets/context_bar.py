@@ -136,7 +136,7 @@ def _beside(usual: dict[str, Any]) -> str:
         st.session_state["beside"] = _named({"beside": st.session_state["beside"]})["beside"] or NO_SECOND
     st.session_state[_SECOND] = second
     return checkpoint_chooser.pick("Compare with", "beside", NO_SECOND, [NO_SECOND, *pickers.checkpoint_names()],
-                                   help="A second checkpoint, which is shown next to the first checkpoint",
+                                   help="A second checkpoint, which is shown next to the first checkpoint.",
                                    width=_width, called=called)  # fmt: skip
 
 
@@ -162,8 +162,8 @@ def _text(usual: dict[str, Any]) -> str:
                          label_visibility="collapsed", max_chars=None) or ""  # fmt: skip
     if length and not text:
         st.caption(
-            f":material/link_off: The link does not contain its sentence, which has {plain(length)} "
-            "characters. Paste the sentence here."
+            f":material/link_off: The sentence was too long for this link ({plain(length)} characters). Paste the "
+            "sentence here."
         )
     return text
 

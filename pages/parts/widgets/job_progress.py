@@ -188,10 +188,7 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
                 # Who did what, and what was tried again
                 db = resources.database()
                 workers = by_worker(db, job)
-                with st.expander(
-                    f"{len(workers)} worker processes; number of retries of parts of the job: "
-                    f"{int(workers['retries'].sum())}"
-                ):
+                with st.expander(f"{len(workers)} worker processes, {int(workers['retries'].sum())} retries"):
                     show_table(workers, column_config={"seconds": st.column_config.NumberColumn(format="%.1f")})
                     show_table(unit_outcomes(db, job)[["key", "state", "worker", "seconds", "attempts"]])
 
