@@ -188,7 +188,7 @@ def test_bundled_results_of_the_path_are_of_its_model_and_the_figure_is_no_fifth
     assert len(results) == 3
     assert all("atlas-encoder" in text for text in results)
     assert [text[2:8] for text in texts if text.startswith("**Step ")] == ["Step 1", "Step 2", "Step 3", "Step 4"]
-    assert "**The bundled result, plotted with the values from the paper**" in texts
+    assert "**The bundled result, plotted with the values from Kovaleva et al. 2019**" in texts
 
 
 def test_no_figure_stands_beside_the_answer_of_a_model_at_chance(db):
@@ -286,7 +286,7 @@ def test_importance_is_drawn_by_the_gradient_which_layers_share(db):
 def test_heads_that_pass_all_four_controls_are_on_top_with_their_controls_as_ticks(db):
     app = opened("linguistics/frames", mode="A set of sentences", checkpoint="all-MiniLM-L6-v2")
     (chart,) = [
-        chart for chart in charts(app) if "above all four baselines first" in json.dumps(chart.get("title", ""))
+        chart for chart in charts(app) if "heads above all baselines first" in json.dumps(chart.get("title", ""))
     ]
     marks = [layer["mark"]["type"] for layer in chart["layer"]]
     assert marks == ["rule", "point", "tick"]

@@ -135,7 +135,7 @@ def test_heads_that_two_tasks_share_are_named(db):
     page.segmented_control(key="inputs").set_value("task rows")
     page.run()
     assert not page.exception
-    assert "heads above their baseline in all these tasks: " in captions(page)
+    assert "that are significant on every task: " in captions(page)
 
 
 @pytest.mark.thorough

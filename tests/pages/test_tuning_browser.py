@@ -73,7 +73,9 @@ def test_a_run_is_watched_cancelled_resumed_and_its_checkpoint_opens(address, pa
     fill(page, "Epochs", 1)
     fill(page, "Train examples, at most", 32)
     start.click()
-    page.get_by_role("heading", name="Scores compared with Table 1 of the papers").wait_for()
+    page.get_by_role(
+        "heading", name="Scores compared with Table 1 of Kovaleva et al. and of the GPT-2 replication"
+    ).wait_for()
     page.get_by_role("button", name="Show how attention changed").click()  # begins the comparison, and opens its view
     page.get_by_text("Details", exact=True).click()
     settled(page)

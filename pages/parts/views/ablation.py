@@ -89,9 +89,11 @@ def _compared(live_change: LiveChange) -> None:
     with left:
         _picture(effects.moved, heads)
         st.caption(
-            "The ablated heads are outlined. Their own maps always change, often by more than the colour scale "
-            "shows. Ablation cannot affect lower layers, or other heads in the lowest layer with an ablated head. "
-            "Click a head to ablate it."
+            "Click a head to ablate it. Ablated heads are outlined, and their own maps can change by more than the "
+            "colour scale shows."
+        )
+        st.caption(
+            "Maps in lower layers cannot change, nor can maps of other heads in the lowest layer with an ablated head."
         )
     with right:
         outcome = _show_prediction(checkpoint, encoding, effects, components)

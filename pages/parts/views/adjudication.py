@@ -72,7 +72,7 @@ def show(tools: DeltaGenerator) -> None:
     disputes, (queue_name, maps_payload) = cached_queue[1:]
     if not disputes:
         st.success(
-            "No map needs a decision: all labels agree, or all disagreements have been decided.",
+            "No map needs a decision: all labels agree, or all disagreements have been resolved.",
             icon=":material/done_all:",
         )
     send_maps(maps_payload)
@@ -93,7 +93,7 @@ def show_decisions(db, class_set: str, project: str | None) -> None:
     votes = votes_of(db, class_set, project)
     decisions = votes[votes.queue_order == "adjudication"].iloc[::-1]
     if len(decisions):
-        with st.expander(f"Number of maps that were decided before this page was opened: {len(decisions)}"):
+        with st.expander(f"Number of maps adjudicated before this page was opened: {len(decisions)}"):
             shown = decisions[["happened", "annotator", "map_id", "class"]]
             show_table(shown.rename(columns={"happened": "when, UTC", "annotator": "who", "map_id": "map"}))
 

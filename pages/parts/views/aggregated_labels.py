@@ -96,7 +96,7 @@ def person_part(db, truth, class_set: str, names: list[str]) -> None:
             Axes(x="given", y="true"),
             value="share",
             order=names,
-            title=f"Labels that {who} gave to maps of each true class",
+            title=f"Labels by {who} for maps of each estimated true class",
         ),
         width="content",
     )
@@ -207,9 +207,9 @@ def show(tools: DeltaGenerator) -> None:
     with maps:
         show_table(table.head(MOST), height=300)
         st.caption(
-            f"The table shows the {counted(min(MOST, len(table)), 'maps')} with the lowest probability of their "
-            "class. To train on these probabilities (soft labels), choose the method on “Annotate > Classifier”, "
-            "under “Combine several labels of a map by”."
+            f"The table shows the {counted(min(MOST, len(table)), 'maps')} whose class is least certain. To train on "
+            "these probabilities (soft labels), choose the method on “Annotate > Classifier”, under “Combine several "
+            "labels of a map by”."
         )
         show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels", folded=False)
     with people_tab:
@@ -220,11 +220,14 @@ def show(tools: DeltaGenerator) -> None:
         doubts_part(db, class_set)
     with details():
         st.markdown(plain(advice.sentence))
+        st.caption("For each annotator, n counts the maps that another annotator also labelled.")
         st.caption(
-            "The number n of an annotator counts the maps that another annotator also labelled. With the method Most "
-            "votes, an annotator is compared with the other annotators of the same maps, without the annotator's own "
-            "label. The other annotators can be wrong as well. Dawid-Skene and MACE estimate classes and skills "
-            "together, so the annotator's own label counts. It also counts in the confusions under *Annotators*."
+            "The method Most votes compares an annotator only with the other annotators of the same maps. The "
+            "other annotators can be wrong as well."
+        )
+        st.caption(
+            "Dawid-Skene and MACE estimate classes and skills together from all labels, including the "
+            "annotator's own labels. The confusions under *Annotators* also include them."
         )
 
 

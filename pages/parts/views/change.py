@@ -63,8 +63,8 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled
     heads = [_as_change(score, likeness) for score in scores if score.kind == "head" and score.statistic == statistic]
     domain = likeness.domain
     help_text = (
-        "If on, the colour scale covers the whole range of the statistic, as in Fig 5 of the paper. If off, it "
-        "ends at the largest value shown."
+        "If on, the colour scale covers the whole range of the statistic, as in Fig 5 of Kovaleva et al. 2019. If "
+        "off, it ends at the largest value shown."
     )
     if not url.switch(st.toggle, "Colour scale of the paper", key="whole", help=help_text):
         values = [score.value for score in heads if score.value is not None]
@@ -205,7 +205,7 @@ def start() -> None:
         300,
         key="limit",
         bind="query-params",
-        help="The number of dev examples per task. The paper uses 1,000 examples.",
+        help="The number of dev examples per task. Kovaleva et al. 2019 use 1,000 examples.",
     )
     with st.expander("Source of the examples"):
         data_folder = pick_data()

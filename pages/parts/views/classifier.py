@@ -126,10 +126,12 @@ def show_results(db: Database, classifier: KnownClassifier, *, counted_above: bo
             for score in checkpoints
         ]).dropna(axis=1, how="all").round(3))  # fmt: skip
         st.caption(
-            "“Unsure” is the share of maps for which no class has a probability of at least one half. “Outside” "
-            "is the share of maps that are unlike the training maps. Such maps can still be classified well. "
-            "Macro F1 in the rows is over classes with at least ten maps, so it can be higher than the score "
-            "above, which is over all classes."
+            "“Unsure”: share of maps for which no class has a probability of at least one half. “Outside”: share of "
+            "maps that are unlike the training maps; the classifier can still be right about such maps."
+        )
+        st.caption(
+            "Macro F1 in the rows covers only classes with at least ten maps. It can therefore be higher than "
+            "the score above, which covers all classes."
         )
     left, right = st.columns(2)
     with left:

@@ -108,7 +108,7 @@ def roles_picture(begun: Sequence[Beginning], snapshots: Sequence[str]) -> alt.C
         tooltip=["role", "snapshot", "heads"],
     )  # fmt: skip
     return chart.properties(
-        title="Number of heads that attend mostly to one kind of token, during training", height=240
+        title="Heads that attend mostly to one kind of token: number of heads during training", height=240
     )
 
 
@@ -210,8 +210,8 @@ def show(tools: DeltaGenerator) -> None:
             return
         if chosen == SHIPPED:
             st.info(
-                f"No scores during training are bundled for {plain(name)}. Choose atlas-encoder or atlas-decoder "
-                "at the top of the page."
+                f"No training history of {plain(name)} is bundled. Choose atlas-encoder or atlas-decoder at the top "
+                "of the page."
             )
             return
         say_missing(name)

@@ -46,7 +46,7 @@ def draw_gates(stored: StoredRun) -> None:
     picture = head_picture(
         frame.replace({"gate_class": SAID_OF_CLASS}),
         Shade("gate_class", label="class", categories=[SAID_OF_CLASS.get(name, name) for name in present], cell=LARGE),
-        title="Head classes derived from fitted gates",
+        title="Class of each head, from learned gates that switch heads on or off",
         tooltip=("up", "down", "effect"),
     )
     left.altair_chart(picture, width="content")
@@ -54,7 +54,7 @@ def draw_gates(stored: StoredRun) -> None:
     explain_difference(stored)
     with details():
         st.caption(
-            "The gates of undecided heads are open in some fits and closed in other fits. Below, needed heads are "
+            "Heads are undecided if their gates are open in some fits and closed in others. Below, needed heads are "
             "called facilitating heads."
         )
         needed = frame[frame["gate_class"] == "facilitating"].sort_values("effect", ascending=False)
@@ -63,9 +63,9 @@ def draw_gates(stored: StoredRun) -> None:
             title = "Change in loss if only one needed head is ablated (95 % CI)"
             st.altair_chart(values_with_intervals(needed, axes, rule=0.0, title=title))
             st.caption(
-                "Ablating only one needed head can have no effect, or even lower the loss, because other heads "
-                "compensate for it. Fitted gates switch off many heads at once, and show which heads the task then "
-                "still needs."
+                "Ablating only one needed head can have no effect or even lower the loss, because other heads "
+                "compensate. Learned gates switch off many heads at once, and so show which heads the task still "
+                "needs."
             )
         for check in TogetherCheck.among(rows):
             if check.effect is not None and check.random is not None:

@@ -208,7 +208,9 @@ def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, targ
 def _figure(stored: StoredRun | None, *, is_mine: bool) -> None:
     """Show the change by depth with the published values, as a figure with its citation."""
     with st.container(border=True, key="path_figure"):
-        st.markdown(f"**{'Your' if is_mine else 'The bundled'} result, plotted with the values from the paper**")
+        st.markdown(
+            f"**{'Your' if is_mine else 'The bundled'} result, plotted with the values from Kovaleva et al. 2019**"
+        )
         if stored is None:
             st.info("This figure shows the result of step 3 of the guided path.", icon=":material/insights:")
             return

@@ -112,7 +112,7 @@ def show_shipped() -> None:
             f"together. The longest took {longest['seconds'] / 60:.0f} minutes: {longest['title']}."
         )
     )
-    st.caption("A result that only combines other results takes 0 minutes.")
+    st.caption("Results that only combine other results are listed with 0 minutes.")
     timed["title"] = timed["title"].str.slice(0, 1).str.upper() + timed["title"].str.slice(1)
     titles = [title_beside(*about) for about in zip(timed["title"], timed["checkpoint"], strict=True)]
     timed = timed.assign(minutes=timed["seconds"] / 60, title=list(map(short_titles(titles).__getitem__, titles)))

@@ -98,11 +98,13 @@ def show_syntax(result: StoredRun) -> None:
     less = "" if difference.value is None else f": {100 * difference.value:.0f} points less than all heads together"
     with details():
         st.markdown(
-            f"The spanning tree from the best single head, {plain(best.name)}, joins {best.value:.0%} of words "
-            f"with their syntactic head{less}{f' ({interval})' if less and interval else ''}. UAS (unlabelled "
-            "attachment score) is the share of words whose predicted syntactic head is correct. “Fixed offset per "
-            "relation” uses the gold relation of each word. It predicts that the syntactic head is at the most "
-            "frequent distance for this relation."
+            "UAS (unlabelled attachment score) is the share of words whose predicted syntactic head is correct. For "
+            f"the spanning tree from the best attention head, {plain(best.name)}, it is "
+            f"{best.value:.0%}{less}{f' ({interval})' if less and interval else ''}."
+        )
+        st.markdown(
+            "The baseline “Fixed offset per relation” uses the gold relation of each word and predicts the "
+            "most frequent distance for this relation."
         )
         picture = head_picture(
             pd.DataFrame(result.among(HeadTree)),
@@ -167,11 +169,11 @@ def show_layers(result: StoredRun) -> None:
     picture = layer_picture(probe_layers, value, VALUES[value])
     st.altair_chart(picture, width="content")
     st.caption(
-        "For the property “Rules part”, the probe is trained on sentences for which a linear and a hierarchical rule "
-        "predict the same label, and tested on sentences for which they differ. A score of 0 means that the probe "
-        "learned the linear rule, and a score of 1 means that it learned the hierarchical rule. Hover over a cell to "
-        "see its CI, control task and baselines."
+        "For the property “Rules part”, the training sentences fit both a linear and a hierarchical rule. In the "
+        "test sentences, the two rules predict different labels. A score of 0 means that the probe learned the "
+        "linear rule, and a score of 1 the hierarchical rule."
     )
+    st.caption("Hover over a cell to see its CI, control task and baselines.")
     weights = result.among(MixingWeight)
     centres, mixed = ([weight for weight in weights if weight.kind == kind] for kind in ("centre", "mixing"))
     if centres:

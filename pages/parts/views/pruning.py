@@ -90,10 +90,10 @@ def show_curves() -> None:
         draw_curves(steps)
         with details():
             st.markdown(
-                "Heads are pruned one after another, the least important head first. The order is computed on "
-                "train examples, and the scores on dev examples. Bands are 95 % CIs of the paired change. The "
-                "baseline prunes heads in random order."
+                "Heads are pruned one after another, starting with the least important head. The order is computed "
+                "on train examples, and the scores on dev examples. Bands are 95 % CIs of the paired change."
             )
+            st.markdown("The baseline prunes heads in random order.")
             _save(steps, stored.of)
 
 

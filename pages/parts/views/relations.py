@@ -116,12 +116,14 @@ def _draw_trees(stored: StoredRun) -> None:
         for note in attending.notes(dependency_scores):
             st.caption(plain(note))
         st.caption(
-            "For each relation, the best head, direction and fixed distance are selected on the dev split and "
-            "evaluated on the test split. The value is the accuracy, with a 95 % CI over sentences. The q-value "
-            "tests whether the head attends along the relation more than distance and part of speech predict. "
-            "“Forward” means that the dependent attends to its syntactic head. The downloaded file has both "
-            "directions."
+            "For each relation, the best head, direction and fixed distance are selected on the dev split. The table "
+            "shows the accuracy on the test split, with a 95 % CI over sentences."
         )
+        st.caption(
+            "The q-value tests whether the head attends along the relation more than distance and part of "
+            "speech predict."
+        )
+        st.caption("“Forward”: the dependent attends to its syntactic head. The downloaded file has both directions.")
         show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [figure], "dependencies")
 
 
@@ -206,8 +208,8 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
         figures.append(attending.against_baseline(scores, value="weight", baseline="same distance elsewhere"))
         right.altair_chart(figures[1], key="strongest")
         right.caption(
-            "Grey: mean weight of the head on other word pairs at the same distance. Each head is also compared with "
-            "words of the same part of speech."
+            "Grey: mean weight of the head on other pairs of words at the same distance. The significance test also "
+            "compares words with the same parts of speech."
         )
     with details():
         columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q", "accuracy"]
@@ -216,8 +218,11 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
         say_shared([score for score in along if score.statistic == way])
         st.caption(
             "The excess is the weight per token on the relation, minus the weight on other word pairs at the same "
-            "distance in the same input. A head attends along the relation significantly if neither distance nor "
-            "query nor key (such as attention to every noun) explains its excess. The test needs at least "
+            "distance in the same input."
+        )
+        st.caption(
+            "A head is significant if its excess remains after three other causes are ruled out: distance, "
+            "the query word, and the key word (such as attention to every noun). The test needs at least "
             f"{FEWEST} inputs."
         )
         for note in measured.notes:

@@ -249,8 +249,8 @@ def chosen_options() -> dict[str, Any] | None:
         placeholder="path of a folder (default: the bundled samples)",
         key="data",
         bind="query-params",
-        help="A folder that contains the GLUE tasks, the sentence lists of the papers and a treebank. They may be "
-        "in subfolders.",
+        help="A folder with the GLUE tasks, the frame sentences of Kovaleva et al. 2019 and of the GPT-2 "
+        "replication, and a treebank. They may be in subfolders.",
     )
     with st.expander("Tasks, parts of the report and sample sizes"):
         task_column, part_column = st.columns(2)
@@ -334,7 +334,7 @@ def results(mode: str) -> None:
     with shown_result(
         REPORT,
         NO_REPORT,
-        question="Which claims of the papers hold for the models of this report?",
+        question="Which published claims hold for the models of this report?",
         label="report",
         icon=":material/menu_book:",
     ) as stored:

@@ -67,9 +67,12 @@ def _results() -> None:
             show_table(pd.DataFrame(map(asdict, runs)))
             show_table(pd.DataFrame(map(asdict, StableHead.among(rows))))
             st.caption(
-                "The runs are a Latin square: each pair of seeds of two kinds occurs in one run. The importance of a "
-                "head is measured as in Michel et al. 2019. The 95 % CIs of shared heads are from a jackknife over "
-                "runs."
+                "The seeds form a Latin square: for any two kinds of seed, each combination of values occurs in "
+                "exactly one run."
+            )
+            st.caption(
+                "The importance of a head is measured as in Michel et al. 2019. The 95 % CIs of shared heads "
+                "are from a jackknife over runs."
             )
 
 

@@ -164,15 +164,14 @@ def draw(stored: StoredRun) -> None:
     warn_by_other_run(stored)
     st.altair_chart(intervals(verdicts, race.margin))
     method = next((title for operator, title in SWEPT.items() if operator == race.operator), race.operator)
-    st.caption(f"Bars are confidence intervals. The ablation method is: {plain(method)}.")
+    st.caption(f"Bars are confidence intervals. Ablation method: {plain(method)}.")
     explain_difference(stored)
     with details():
         st.markdown(plain(verdict_sentence(race)))
         st.markdown(
-            "A head is decided as soon as its confidence interval lies entirely outside the margin (it matters) or "
-            "entirely inside the margin (it does not matter). Further examples narrow the intervals of the undecided "
-            "heads, and a larger margin decides more heads. Most intervals end close to the margin, because the test "
-            "of a head stops as soon as its whole interval lies inside the margin."
+            "The test of a head stops as soon as its confidence interval lies entirely outside the margin (it "
+            "matters) or entirely inside the margin (it does not matter). For this reason, most intervals end close "
+            "to the margin. More examples, or a larger margin, decide more heads."
         )
         left, right = st.columns(2)
         if all(verdict.head is not None for verdict in verdicts):

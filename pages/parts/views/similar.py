@@ -157,11 +157,13 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
         first = task_scores[0]
         count = first.queries or first.n  # earlier results say no queries, and mean them by n
         shown.caption(
-            f"Distances are Jensen-Shannon distances, averaged over {count} rows of maps (Clark et al. report the "
-            f"sum over rows). Positions come from metric scaling with a stress of {first.stress:.2f} (0: exact "
-            "distances, above 0.2: rough). Types of heads: “previous” or “next” (more than 0.5 of the weight on that "
-            "token), “separator” or “first” (more than 0.6 of the weight), and “broad” (normalised entropy above "
-            "0.85)."
+            f"Distances are Jensen-Shannon distances, averaged over {count} rows of maps (Clark et al. report the sum "
+            f"over rows). Positions come from metric scaling with a stress of {first.stress:.2f} (0: exact distances, "
+            "above 0.2: rough)."
+        )
+        shown.caption(
+            "Types of heads: “previous” or “next” (more than 0.5 of the weight on that token), “separator” "
+            "or “first” (more than 0.6 of the weight), and “broad” (normalised entropy above 0.85)."
         )
     return drawn
 

@@ -191,10 +191,10 @@ def _draw(
             attending.table(measured, scores, columns, by=value, key="heads")
             st.caption(
                 "The baseline is attention to equally many random tokens near the same positions. A head is "
-                "significant if its attention exceeds this baseline and also exceeds what position predicts (for "
-                f"subjects and objects: what position and part of speech predict). The test needs at least {FEWEST} "
-                "inputs."
+                "significant if its attention exceeds this baseline, and also what position predicts. For subjects "
+                "and objects, it must exceed what position and part of speech predict."
             )
+            st.caption(f"The test needs at least {FEWEST} inputs.")
             for note in measured.notes:
                 st.caption(plain(note))
             show_files(measured.frame, figures, "features")
@@ -209,4 +209,6 @@ def _draw(
                 if special in names:
                     by_layer(measured, special)
             say_drift(measured)
-            st.caption("The lines for the paper were read from its Fig 6, which shows bert-base-uncased on QQP.")
+            st.caption(
+                "The lines for Kovaleva et al. 2019 were read from their Fig 6, which shows bert-base-uncased on QQP."
+            )

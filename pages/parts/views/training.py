@@ -82,8 +82,8 @@ def start() -> None:
         list(PRESETS),
         key="preset",
         default=preset_for(str(checkpoint)),
-        help="Choose a recipe with the settings of the paper, or with settings for the small bundled checkpoints. "
-        "“Data and settings” shows every setting.",
+        help="Choose a recipe with the settings of Kovaleva et al. 2019, or with settings for the small bundled "
+        "checkpoints. “Data and settings” shows every setting.",
     )
     seeds = middle.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params",
                                 help="The number of fine-tuning runs per task and initialisation. Use at least 3 "
@@ -134,7 +134,7 @@ def results() -> None:
             st.warning(plain(sentence), icon=":material/warning:")
         table_one.show_bars(scores, bundled=not options.data)
         explain_scores(stored)
-        st.subheader("Scores compared with Table 1 of the papers")
+        st.subheader("Scores compared with Table 1 of Kovaleva et al. and of the GPT-2 replication")
         table = table_one.named(table_one.table_one(scores, beside_printed=True))
         st.table(table if options.data else table.rename(columns=sampled))
         source = (
