@@ -15,6 +15,7 @@ import psutil
 import torch
 
 from ..errors import CheckpointError, InputError
+from ..reading import read_bytes
 from .weights import tensors_in
 
 # ---------------------------------------------------------------- which arithmetic this machine does fast
@@ -29,7 +30,7 @@ def has_bfloat16() -> bool:
 def is_intel() -> bool:
     """Return whether Intel made the CPU. On other CPUs, MKL, which multiplies matrices in torch, is slow."""
     if (processors := Path("/proc/cpuinfo")).is_file():
-        return "GenuineIntel" in processors.read_text(encoding="utf-8")
+        return b"GenuineIntel" in read_bytes(processors)
     return "Intel" in platform.processor()
 
 

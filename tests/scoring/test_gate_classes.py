@@ -21,7 +21,7 @@ def test_a_class_is_claimed_where_it_comes_nearly_always():
     assert claimed == ["facilitating", "interfering", "irrelevant", "undecided", "undecided"]
     up[1, 3] = 0.9  # 19 of 20 is 95 %
     assert circuits.classes_of(circuits.class_shares(up, down))[3] == "facilitating"
-    with pytest.raises(InputError, match="0 and 0"):
+    with pytest.raises(InputError, match="got 0 fits with a reward and 0 with a penalty"):
         circuits.class_shares(up[:0], down[:0])
 
 
