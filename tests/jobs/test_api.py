@@ -357,6 +357,7 @@ def test_work_on_earlier_weights_is_neither_taken_for_todays_nor_gone_on_with(
     assert api.unfinished_like(db, TINY, options) == (stopped if taken_up else None)
     if not taken_up:
         with pytest.raises(
-            JobError, match=r"^A job can only be resumed with the weights .* have changed since then\. Start a new job\.$"
+            JobError,
+            match=r"^A job can only be resumed with the weights .* have changed since then\. Start a new job\.$",
         ):
             api.resume(db, stopped)

@@ -56,7 +56,9 @@ def test_what_does_not_fit_is_refused_before_a_weight_is_read(stored, monkeypatc
 def test_half_precision_is_named_where_it_would_fit(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda device: 3_000_000_000)
     billion = Stored(1_000_000_000, "bfloat16")
-    with pytest.raises(CheckpointError, match=r"needs 4.0 GB for its weights as float32.*Open it as bfloat16 \(2.0 GB\)"):
+    with pytest.raises(
+        CheckpointError, match=r"needs 4.0 GB for its weights as float32.*Open it as bfloat16 \(2.0 GB\)"
+    ):
         memory.refuse_too_large("big", billion, "float32", "cpu")
     with pytest.raises(CheckpointError, match=r"51.5 GB for its maps"):
         memory.refuse_too_large("big", billion, "bfloat16", "cpu", maps=maps_bytes(16, 32, 4096))
