@@ -10,7 +10,7 @@ from tests.simulations.registry import Case, Outcome
 _SECTIONS = {
     "nothing": (
         "False claims",
-        "Among simulated studies in which no head has an effect, the rate of false claims is the share that claim an "
+        "Among simulated studies without any effect, the rate of false claims is the share of studies that claim an "
         "effect of some head.",
         "studies with a claim",
         "at most",

@@ -33,8 +33,8 @@ WORLDS_START = """
 ## Error rates
 
 Each claim was tested on {draws} simulated data sets without an effect, {draws} with an effect of twice the margin,
-and {draws} with an effect inside the margin. The noise in a simulated data set is that of n dev examples (for
-some claims, n inputs, heads or words). If the true error rate of a claim is 5 %, the simulated
+and {draws} with an effect inside the margin. The simulated noise is as large as in n dev examples (for
+some claims, n inputs, heads or words). If the true error rate of a test is 5 %, the simulated
 error rate is below {limit:.1f} % with a probability of 99.7 %.
 
 | claim | n | false holds | false does not hold | undecided at twice the margin |
