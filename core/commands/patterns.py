@@ -154,14 +154,14 @@ def sentence(result: "Evaluated", over: str) -> str:
     """Return sentences that report the evaluation of a classifier. `over` names what is resampled for the confidence
     intervals, such as inputs."""
     return (
-        f"The accuracy of the classifier is {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to "
-        f"{result.accuracy_high:.3f}, n = {result.maps} maps). Its macro F1 is {result.macro_f1:.3f} ({result.low:.3f} "
+        f"The classifier has an accuracy of {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to "
+        f"{result.accuracy_high:.3f}, n = {result.maps} maps). The macro F1 is {result.macro_f1:.3f} ({result.low:.3f} "
         f"to {result.high:.3f}) over classes with at least ten maps, and {result.macro_f1_all:.3f} over all classes. "
-        f"Its expected calibration error is {result.ece:.3f} ({result.ece_low:.3f} to {result.ece_high:.3f}). It "
-        f"classifies {result.sure_errors:.1%} of the maps wrongly with a probability above 0.8. It is unsure about "
-        f"{result.unsure:.1%} of the maps, and right about {result.sure_accuracy:.1%} of the other maps. Of all maps, "
-        f"{result.outside:.1%} are unlike the training maps. The intervals come from a bootstrap over {result.groups} "
-        f"{over}."
+        f"The expected calibration error is {result.ece:.3f} ({result.ece_low:.3f} to {result.ece_high:.3f}). The "
+        f"classifier gives {result.sure_errors:.1%} of the maps a wrong class with a probability above 0.8. The "
+        f"classifier is unsure about {result.unsure:.1%} of the maps, and classifies {result.sure_accuracy:.1%} of the "
+        f"other maps correctly. {result.outside:.1%} of all maps are unlike the training maps. The confidence "
+        f"intervals come from a bootstrap over {result.groups} {over}."
     )
 
 

@@ -141,8 +141,8 @@ class Advice:
                 "Use the method “Most votes”: no map has labels from two annotators, so annotators cannot be compared."
             )
         about = (
-            f"Between the {self.people} annotators, the standard deviation of the agreement with other annotators is "
-            f"{_with_interval(self.skill)}, and the standard deviation of the class frequencies is "
+            f"Among the {self.people} annotators, the standard deviation of how often other annotators agree with them "
+            f"is {_with_interval(self.skill)}. The standard deviation of how often they use each class is "
             f"{_with_interval(self.rates)}. Variation that is due to chance is already subtracted."
         )
         if self.worth:

@@ -66,7 +66,7 @@ def test_a_second_rater_gives_kappa_and_figures_where_both_agree(files, capsys):
     assert sum(pair["differ"] for pair in found["raters"]["pairs"]) == 5
     assert found["where_agreed"]["maps"] == 5
     called(files, classifier=str(files / "own.safetensors"), second=files / "second.jsonl", as_json=False)
-    assert "on which both annotators agree: The accuracy" in capsys.readouterr().out.splitlines()[-1]
+    assert "on which both annotators agree: The classifier has an accuracy" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_intervals_are_over_heads_where_the_maps_say_theirs(files, capsys):

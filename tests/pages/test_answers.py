@@ -57,7 +57,7 @@ def test_one_head_has_one_finding_a_line_and_no_share_that_reads_as_a_majority(d
     others = next(text for text in texts if text.startswith("- "))
     assert all(line.startswith("- ") for line in others.splitlines())
     assert (
-        "the largest share of the variance in the attention scores of this head comes from token: 0.48"
+        "the main source of variance in the attention scores of this head is token, with a share of 0.48"
         in others.lower()
     )
     assert "because of" not in others
@@ -95,7 +95,7 @@ def test_a_probe_on_attention_is_compared_with_the_best_simple_baseline_before_w
     assert headline.sentence == (
         f"A probe on attention alone predicts the syntactic head of {attention:.0%} of words correctly, {compared} "
         "the best simple baseline (fixed offset per relation: 61%). A probe on attention and embeddings predicts "
-        "the head of 80% of words correctly."
+        "the syntactic head of 80% of words correctly."
     )
     assert headline.interval.startswith(
         f"95 % CI {100 * attention - 2:.0f} to {100 * attention + 2:.0f} for the probe on attention, "

@@ -365,7 +365,7 @@ def test_roles_of_a_head_are_told_from_the_largest_and_none_is_told_once():
         ("The role of this head is previous token: 0.50 [0.40, 0.60] (baseline 0.10).", "run 0"),
     ]
     (none,) = ROLES_STUDY.facts(own_scores(*rows[3:], ("next", 0.1, 0.0, 0.2, 0.1, 0.9)))
-    assert none.text.startswith("This head has none of the 2 roles, because none of its scores is significantly above")
+    assert none.text.startswith("This head has no role: among its 2 role scores, none is significantly above")
     assert none.source == "run 0"
     assert ROLES_STUDY.facts(own_scores(rows[-1])) == []
 

@@ -117,9 +117,9 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
     )
     assert (said.n, said.of, said.baseline) == (8, "examples", "")
     assert said.interval == (
-        "The gates are fitted 20 times, each time once with a penalty for open gates and once with a reward. A head is "
-        "needed if, in at least 19 fits, its gate is open with the penalty and with the reward. A head is irrelevant "
-        "if, in at least 19 fits, its gate is open only with the reward. This rule measures stability and is not a "
+        "The gates are fitted in 20 pairs of runs: one run with a penalty for open gates, the other with a reward. If "
+        "the gate of a head is open in both runs of at least 19 pairs, the task needs the head. If the gate is open "
+        "only with the reward in at least 19 pairs, the head is irrelevant. This rule measures stability and is not a "
         "significance test."
     )
 

@@ -148,8 +148,8 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     assert (said.n, said.of, said.baseline) == (
         8,
         "inputs",
-        "The baseline consists of 19 models with random weights, whose attention has the same entropy as that of the "
-        "other checkpoint.",
+        "The baseline consists of 19 models with random weights. Their attention has the same entropy as the attention "
+        "of the compared checkpoint.",
     )
     seen_back = CounterpartsPartial((compared(range(8), backward=True),), (drawn(),))
     (words,) = [one for one in MATCH.results(options, seen_back) if isinstance(one, CounterpartsSummary)]
@@ -174,13 +174,13 @@ def test_heads_that_recur_are_counted_over_checkpoints():
     assert whole.share == pytest.approx(2 / 3)
     said = MATCH.headline([one.as_row() for one in results])
     assert said.sentence == (
-        "2 of 3 heads of a have a counterpart in all 2 other checkpoints. The number of heads without a "
+        "2 of 3 heads of a have a counterpart in all 2 other checkpoints. The number of heads without any "
         f"counterpart is 1. On average, 67 % of the heads (95 % CI {100 * whole.low:.0f} to {100 * whole.high:.0f}) "
         "have a counterpart in another checkpoint."
     )
     assert (said.n, said.of, said.baseline) == (
         8,
         "inputs",
-        "The baseline consists of models with random weights that have the shape and the attention entropy of the "
-        "other checkpoints.",
+        "The baseline consists of models with random weights. These models have the same architecture and the same "
+        "attention entropy as the compared checkpoints.",
     )

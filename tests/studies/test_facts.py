@@ -34,7 +34,8 @@ def test_a_frame_score_says_whether_it_survives():
         ),
         (
             "frames",
-            "The mean weight of this head on frame-semantic links is 0.25, not significantly above all four baselines.",
+            "The mean weight of this head on frame-semantic links is 0.25. The difference from at least one of four "
+            "baselines is not significant.",
             "run 1",
         ),
     ]
@@ -93,8 +94,8 @@ def test_what_a_head_writes_and_where_its_budget_goes_are_told_from_stored_score
     assert sorted(told) == [
         (
             "budget",
-            "The distribution of this head's attention over kinds of tokens differs most between queries that are "
-            "verbs and all other queries. The Jensen-Shannon distance is 0.40 (0.12 with uniform attention).",
+            "As queries, verbs differ most from other words in how this head divides its attention among kinds of "
+            "tokens. The Jensen-Shannon distance between the two distributions is 0.40 (0.12 with uniform attention).",
         ),
         ("budget", "This head attends most to the query's own word (40%) and the start token (35%)."),
         ("writes", "This head promotes the plural of a word for 25% of 40 word pairs."),

@@ -250,7 +250,8 @@ def test_heads_have_a_p_for_each_null_model_and_the_summary_adds_up_units():
     rows = STUDY.summarize(asked, [merged])
     said = STUDY.headline(rows)
     assert figures(said.sentence) == figures(
-        "1 of 4 heads attend to frame elements significantly more than each of four baselines predicts: L1H1."
+        "A head attends to frame elements if its attention weight is significantly above all four baselines. 1 of 4 "
+        "heads meet this condition: L1H1."
     )
     assert (said.n, said.of) == (50, "sentences")
     assert f"this head has a mean weight of {heads[0].baseline:.2f}" in said.baseline

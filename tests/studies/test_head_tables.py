@@ -111,8 +111,8 @@ def test_a_translation_is_zeroed_ranked_pruned_and_aligned_head_by_head():
     rows = rows_of(results)
     said = TRANSLATION.headline(rows)
     assert figures(said.sentence) == figures(
-        "The share of exact translations is lowest if head Enc L2H1 (encoder) is ablated. The share differs from that "
-        "of the unmodified model by -37.5 points."
+        "The share of exact translations is lowest if head Enc L2H1 (encoder) is ablated: -37.5 points "
+        "compared with the unmodified model."
     )
     assert figures(said.interval) == figures(f"95 % CI {100 * zeroed[1].low:+.1f} to {100 * zeroed[1].high:+.1f}")
     table, sentence = TRANSLATION.shown(rows)

@@ -87,7 +87,7 @@ def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
     }
     assert all(shares[score.layer, score.head, score.feature] == score.value for score in scores)
     sentence = why.STUDY.headline(rows).sentence
-    assert "in the 36 heads" in sentence
+    assert sentence.startswith("The 36 heads have")
     assert "position in head L2H2" in sentence
     (median,) = (one for one in RemovalAgreement.among(rows) if one.kind == "removal, median" and one.scale == "held")
     said = f"over heads of {median.agreement:.2f} (95 % CI {median.low:.2f} to {median.high:.2f}) with the predicted"
@@ -126,19 +126,19 @@ def test_a_head_is_said_to_look_because_of_its_largest_sort_and_to_read_earlier_
     assert why.STUDY.facts(HeadScores(own, own)) == [
         Fact(
             "why",
-            "The largest share of the variance in the attention scores of this head comes from position: 0.61 [0.50, "
+            "The main source of variance in the attention scores of this head is position, with a share of 0.61 [0.50, "
             "0.70] (random weights: 0.25).",
             "a run",
         ),
         Fact(
             "why",
-            "The output of L1H3 contributes 0.30 [0.20, 0.40] of the variance in the attention scores of this head "
-            "on the key side.",
+            "On the key side, the output of L1H3 contributes a share of 0.30 [0.20, 0.40] to the variance in the "
+            "attention scores of this head.",
             "a run",
         ),
     ]
     alone = own[:1].assign(baseline=np.nan)
     (fact,) = why.STUDY.facts(HeadScores(alone, alone))
     assert fact.text == (
-        "The largest share of the variance in the attention scores of this head comes from token: 0.20 [0.10, 0.30]."
+        "The main source of variance in the attention scores of this head is token, with a share of 0.20 [0.10, 0.30]."
     )

@@ -75,7 +75,7 @@ BORDERS = (
         f"{BESIDE:.0%} of the rows of the second sentence. If fewer rows of the second sentence have such a "
         "weight on the first token, the map belongs to the class Overall.",
         _on_first_token,
-        "dark first column in {value:.0%} of the second sentence's rows",
+        "dark first column in {value:.0%} of the rows of the second sentence",
         BESIDE,
         two_sentences=True,
     ),

@@ -180,8 +180,8 @@ class BudgetStudy(Attending[BudgetOptions, BudgetSums]):
             best = apart.iloc[-1]
             word_class = best["score"].rpartition("/")[2]
             text = (
-                "The distribution of this head's attention over kinds of tokens differs most between queries that "
-                f"are {word_class} and all other queries. The Jensen-Shannon distance is {best['value']:.2f} "
+                f"As queries, {word_class} differ most from other words in how this head divides its attention among "
+                f"kinds of tokens. The Jensen-Shannon distance between the two distributions is {best['value']:.2f} "
                 f"({best['baseline']:.2f} with uniform attention)."
             )
             found.append(Fact(self.name, text, best["source"]))

@@ -153,8 +153,8 @@ class RolesStudy(Attending[RolesOptions, RoleSums]):
                 )
             )
         none = (
-            f"This head has none of the {len(roles)} roles, because none of its scores is significantly above three "
-            "times its baseline."
+            f"This head has no role: among its {len(roles)} role scores, none is significantly above three times the "
+            "baseline."
         )
         return told or [Fact(self.name, none, source) for source in roles["source"].head(1)]
 

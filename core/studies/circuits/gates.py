@@ -199,9 +199,9 @@ class GatesStudy(Study[GatesOptions, GatePartial]):
             f"The task needs {len(needed)} of {len(heads)} heads{named}. {other_heads}",
             heads[0].n,
             "examples",
-            f"The gates are fitted {heads[0].fits} times, each time once with a penalty for open gates and once with a "
-            f"reward. A head is needed if, in at least {fewest} fits, its gate is open with the penalty and with the "
-            f"reward. A head is irrelevant if, in at least {fewest} fits, its gate is open only with the reward. This "
+            f"The gates are fitted in {heads[0].fits} pairs of runs: one run with a penalty for open gates, the other "
+            f"with a reward. If the gate of a head is open in both runs of at least {fewest} pairs, the task needs the "
+            f"head. If the gate is open only with the reward in at least {fewest} pairs, the head is irrelevant. This "
             "rule measures stability and is not a significance test.",
         )
 

@@ -207,15 +207,15 @@ class CounterpartsStudy(Study[CounterpartsOptions, CounterpartsPartial]):
             return Headline(
                 (
                     f"{several.everywhere} of {several.heads} heads of {several.checkpoint} have a counterpart "
-                    f"in all {several.runs} other checkpoints. The number of heads without a counterpart is "
+                    f"in all {several.runs} other checkpoints. The number of heads without any counterpart is "
                     f"{several.nowhere}. On average, {100 * several.share:.0f} % of the heads (95 % CI "
                     f"{100 * several.low:.0f} to {100 * several.high:.0f}) have a counterpart in another checkpoint."
                 ),
                 several.n,
                 "inputs",
                 "",
-                "The baseline consists of models with random weights that have the shape and the attention entropy "
-                "of the other checkpoints.",
+                "The baseline consists of models with random weights. These models have the same architecture and the "
+                "same attention entropy as the compared checkpoints.",
             )
         for record in CounterpartsSummary.among(rows):
             matched = (
@@ -238,8 +238,8 @@ class CounterpartsStudy(Study[CounterpartsOptions, CounterpartsPartial]):
                 "inputs",
                 "A counterpart is a significant match that is the same in both halves of the inputs. A head with "
                 "several equally good matches has no counterpart, because its best match differs between the halves.",
-                f"The baseline consists of {record.draws} models with random weights, whose attention has the same "
-                "entropy as that of the other checkpoint.",
+                f"The baseline consists of {record.draws} models with random weights. Their attention has the same "
+                "entropy as the attention of the compared checkpoint.",
             )
         return None
 

@@ -276,15 +276,15 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
             unknown = row["baseline"] != row["baseline"]
             with_random_weights = "" if unknown else f" (random weights: {row['baseline']:.2f})"
             text = (
-                "The largest share of the variance in the attention scores of this head comes from "
-                f"{row['score'].rpartition('/')[2]}: {number(row)}{with_random_weights}."
+                "The main source of variance in the attention scores of this head is "
+                f"{row['score'].rpartition('/')[2]}, with a share of {number(row)}{with_random_weights}."
             )
             told.append(Fact(self.name, text, row["source"]))
         for row in each(own[own["score"].str.startswith("composition/") & (own["value"] >= WORTH) & (own["low"] > 0)]):
             earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
             text = (
-                f"The output of {earlier} contributes {number(row)} of the variance in the attention scores of this "
-                f"head on the {side} side."
+                f"On the {side} side, the output of {earlier} contributes a share of {number(row)} to the variance "
+                "in the attention scores of this head."
             )
             told.append(Fact(self.name, text, row["source"]))
         return told
@@ -300,8 +300,8 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
         counted = ", ".join(f"{sort} ({count} heads)" for sort, count in counts.items() if count)
         return Headline(
             (
-                f"The main sources of attention scores in the {len(by_head)} heads are {counted}. The largest "
-                f"share is that of {largest.feature} in head {Head(largest.layer, largest.head)}: "
+                f"The {len(by_head)} heads have these main sources of variance in attention scores: {counted}. The "
+                f"largest share comes from {largest.feature} in head {Head(largest.layer, largest.head)}: "
                 f"{largest.value:.2f}.{_said_of_removal(rows)}"
             ),
             largest.n,

@@ -225,7 +225,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = [score for score in WritesScore.of_heads(rows) if score.statistic == COPYING]
         if not scores:
-            return Headline("The result has no copying score of any head.")
+            return Headline("The result contains no copying scores.")
         copying = [score for score in scores if is_above_null(score.value, score.baseline, score.q)]
         best = max(scores, key=lambda score: score.value or 0.0)
         are_copying_heads = "is a copying head" if len(copying) == 1 else "are copying heads"

@@ -359,10 +359,11 @@ class FrameHeadsStudy(Study[FrameHeadsOptions, Scores]):
         some = scores.own[scores.own["score"].str.startswith("frames") & scores.own["q"].notna()]
         facts = []
         for row in each(some):
-            significantly = "significantly" if row["q"] < SIGNIFICANT else "not significantly"
-            sentence = (
-                f"The mean weight of this head on frame-semantic links is {number(row)}, {significantly} above all "
-                "four baselines."
+            sentence = f"The mean weight of this head on frame-semantic links is {number(row)}"
+            sentence += (
+                ", significantly above all four baselines."
+                if row["q"] < SIGNIFICANT
+                else ". The difference from at least one of four baselines is not significant."
             )
             facts.append(Fact("frames", sentence, row["source"]))
         return facts
@@ -388,13 +389,14 @@ class FrameHeadsStudy(Study[FrameHeadsOptions, Scores]):
             )
         return Headline(
             (
-                f"{len(survivors)} of {len(heads)} heads attend to frame elements significantly more than each "
-                f"of four baselines predicts: {', '.join(survivors[:6])}."
+                "A head attends to frame elements if its attention weight is significantly above all four baselines. "
+                f"{len(survivors)} of {len(heads)} heads meet this condition: {', '.join(survivors[:6])}."
             )
             if survivors
             else (
-                f"None of {len(heads)} heads attends to frame elements significantly more than each of four "
-                f"baselines predicts. The head with the largest mean weight is {best.name}."
+                "A head attends to frame elements if its attention weight is significantly above all four baselines. "
+                f"None of {len(heads)} heads meets this condition. The head with the largest mean weight is "
+                f"{best.name}."
             ),
             summary.n,
             summary.average,

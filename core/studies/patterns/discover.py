@@ -162,8 +162,9 @@ class DiscoverStudy(Study[DiscoverOptions, Discovered]):
             found.maps,
             "maps",
             f"{found.clustered:.0%} of the maps are in a cluster (95 % CI {100 * found.low:.0f} to "
-            f"{100 * found.high:.0f}). To test stability, two clusterings of the maps are computed from random halves "
-            f"of the {half}. Their adjusted Rand index is {weaker:.2f} (95 % of divisions: {low:.2f} to {high:.2f})",
+            f"{100 * found.high:.0f}). To test stability, the {half} are split at random into halves, "
+            "and all maps are clustered twice, once from each half. The two clusterings have a mean adjusted Rand "
+            f"index of {weaker:.2f} ({low:.2f} to {high:.2f} in 95 % of the splits)",
             f"For random data without clusters, the adjusted Rand index is at most {found.baseline:.2f}.",
         )
 

@@ -204,7 +204,9 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             as_many_as = "fewer than"
         interval, more = percent(probe.low, probe.high, "{:.0f}"), ""
         if (both := probes.get(WITH_WORDS)) is not None and both != probe:
-            more = f" A probe on {both.name} predicts the head of {defined(both.value):.0%} of words correctly."
+            more = (
+                f" A probe on {both.name} predicts the syntactic head of {defined(both.value):.0%} of words correctly."
+            )
             with_words = percent(both.low, both.high, "{:.0f}")
             if interval and with_words:
                 interval = f"{interval} for the probe on {probe.name}, {with_words} for the probe on {both.name}"

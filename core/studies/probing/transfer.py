@@ -171,7 +171,7 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
             (
                 f"On half of the dev examples, layer {best.layer} is the best layer for a classifier that reads the "
                 f"{best.reading}. On the other half, this classifier scores "
-                f"{points_more(defined(best.value), 'the last layer')}."
+                f"{points_more(defined(best.value), 'a classifier on the last layer')}."
             ),
             best.n,
             "dev examples",
