@@ -107,9 +107,7 @@ def roles_picture(begun: Sequence[Beginning], snapshots: Sequence[str]) -> alt.C
         color=alt.Color("role:N", scale=scale, title="mostly to", legend=alt.Legend(**SYMBOLS)),
         tooltip=["role", "snapshot", "heads"],
     )  # fmt: skip
-    return chart.properties(
-        title="Heads that attend mostly to one kind of token: number of heads during training", height=240
-    )
+    return chart.properties(title="Number of heads that attend mostly to one kind of token during training", height=240)
 
 
 def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = False, more: str = "") -> None:

@@ -46,7 +46,7 @@ def draw_gates(stored: StoredRun) -> None:
     picture = head_picture(
         frame.replace({"gate_class": SAID_OF_CLASS}),
         Shade("gate_class", label="class", categories=[SAID_OF_CLASS.get(name, name) for name in present], cell=LARGE),
-        title="Class of each head, from learned gates that switch heads on or off",
+        title="Class of each head by its learned gates",
         tooltip=("up", "down", "effect"),
     )
     left.altair_chart(picture, width="content")
