@@ -156,7 +156,7 @@ def add_project(
         )
     if not any(entry.kind == "label" for entry in maps):
         raise InputError(
-            "A project must have maps to label; its selection matches no map. Draw maps, or widen the selection."
+            "A project must have maps to label; its selection matches no map. Sample maps, or widen the selection."
         )
     name = uuid.uuid4().hex[:12]
     about = [name, title.strip(), heading.class_set]
