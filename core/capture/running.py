@@ -295,12 +295,14 @@ def run(
 def _forward_flat(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer], groups: list[list[int]]
 ) -> None:
-    """Run one forward pass over groups of inputs with equal length, joined into one row of tokens."""
-    handed = cycle([MapsOfBatch(observers, group, checkpoint.layers) for group in groups])
+    """Run one forward pass over groups of inputs with equal length, joined into one row of tokens. Afterwards, pass the
+    maps to observers group by group, as in separate passes."""
+    found: list[list[Tensor]] = [[] for _ in groups]
+    turns = cycle(found)
 
     def watch(layer: int, weights: Tensor) -> None:
         _refuse_broken(layer, weights)
-        next(handed).take(layer, weights)
+        next(turns).append(weights)
 
     some = [encodings[k] for group in groups for k in group]
     rows = [{name: row for name, (row,) in checkpoint.inputs([encoding]).items()} for encoding in some]
@@ -310,6 +312,10 @@ def _forward_flat(
         asked.groups = [(len(group), len(encodings[group[0]])) for group in groups]
         asked.causal = checkpoint.causal
         checkpoint.model(**inputs)
+    for group, maps in zip(groups, found, strict=True):
+        handed = MapsOfBatch(observers, group, checkpoint.layers)
+        for layer, weights in enumerate(maps):
+            handed.take(layer, weights)
 
 
 def _refuse_broken(layer: int, weights: Float[Tensor, "batch head query key"]) -> None:
