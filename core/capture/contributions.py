@@ -37,7 +37,7 @@ FEW = 8  # largest segment table that is factored into weights and a 0/1 mask
 
 
 def sum_of(value: object) -> Sum | None:
-    """Return the contributions that are attached to a tensor and sum to it; None if there are none."""
+    """Return the contributions that are stored with a tensor and add up to it; None if there are none."""
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 

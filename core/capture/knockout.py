@@ -83,7 +83,7 @@ def edges_of(kind: str, *, causal: bool) -> NamedEdges:
         )
     if causal and kind == "next":
         raise InputError(
-            'The kind of edges "next" does not exist in a causal model, which never attends to later tokens. '
+            'Edges of the kind "next" do not exist in a causal model, which never attends to later tokens. '
             "Choose current or previous."
         )
     return NamedEdges(kind, causal)

@@ -429,8 +429,8 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """Return the attention maps for one input, one object for each set of heads in `parts`; None means all sets. Raises
-    the errors of `capture`."""
+    """Return the attention maps for one input, one object for each set of heads named in `parts`; None means all
+    sets. Raises the same errors as `capture`."""
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 

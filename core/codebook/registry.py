@@ -41,7 +41,7 @@ def sides(border: Border) -> str:
     counted = _stored()[border.name]["sides"]
     told = " and ".join(f"{right:,} of {maps:,} {titles[name]} maps" for name, (right, maps) in counted.items())
     return (
-        f"A threshold on one measurement ({border.caption(border.threshold)}) classifies {told} correctly. Only "
+        f"With the threshold “{border.caption(border.threshold)}”, one measurement classifies {told} correctly. Only "
         "bundled maps with unanimous labels are counted. The other rules of the codebook determine the class of the "
         "remaining maps."
     )

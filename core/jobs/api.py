@@ -39,7 +39,7 @@ _STARTING = threading.Lock()
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
     """The status of a job. `rate` is its speed since it started, in tokens per second (None if unknown), and
-    `under_way` is how many tokens unfinished units have already processed."""
+    `under_way` is the number of tokens already processed in unfinished units."""
 
     job: str
     study: str

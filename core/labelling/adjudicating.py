@@ -59,8 +59,8 @@ def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect
     p = probabilities.loc[labels.index].to_numpy(dtype=float)
     if not np.allclose(p.sum(axis=1), 1, atol=1e-3) or (p < 0).any():
         raise InputError(
-            "The class probabilities of a map must be at least 0 and sum to 1; in at least one map they do not. "
-            "Calibrate the classifier that computed them."
+            "The class probabilities of a map must be at least 0 and sum to 1; those of at least one map do not. "
+            "Correct the probabilities."
         )
     classes = probabilities.columns.to_numpy()
     chosen = probabilities.columns.get_indexer(labels)  # [map]

@@ -133,17 +133,17 @@ class Advice:
             return "Use the method “Most votes”: annotators can be compared only if there are at least three of them."
         if self.labels < FEWEST_LABELS:
             return (
-                "Use the method “Most votes”. Annotators can be compared only if they have at least "
-                f"{FEWEST_LABELS} labels each, but the median annotator has {self.labels:.0f}."
+                "Use the method “Most votes”. To compare annotators, their median number of labels must be at least "
+                f"{FEWEST_LABELS}, but it is {self.labels:.0f}."
             )
         if self.skill.value is None:
             return (
                 "Use the method “Most votes”: no map has labels from two annotators, so annotators cannot be compared."
             )
         about = (
-            f"Among the {self.people} annotators, the standard deviation of how often other annotators agree with them "
-            f"is {_with_interval(self.skill)}. The standard deviation of how often they use each class is "
-            f"{_with_interval(self.rates)}. Variation that is due to chance is already subtracted."
+            f"Among the {self.people} annotators, the rate of agreement with other annotators has a standard "
+            f"deviation of {_with_interval(self.skill)}. The rate of use of a class has a standard deviation of "
+            f"{_with_interval(self.rates)}. Both standard deviations exclude variation due to chance."
         )
         if self.worth:
             return (
@@ -151,8 +151,8 @@ class Advice:
                 f"models Dawid-Skene and MACE labelled more maps correctly than the method “Most votes”. {ALIKE}"
             )
         return (
-            f"Use the method “Most votes”. {about} In simulations of annotators with equal or smaller differences, the "
-            f"Dawid-Skene model labelled no more maps correctly than “Most votes”, and often fewer. {ALIKE}"
+            f"Use the method “Most votes”. {about} In simulations of annotators who differed at most as much, the "
+            f"Dawid-Skene model did not label more maps correctly than “Most votes”, and often labelled fewer. {ALIKE}"
         )
 
 

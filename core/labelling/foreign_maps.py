@@ -38,7 +38,7 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
         text = read_text(facts, most=MOST_BYTES)
     except OSError as error:
         raise InputError(
-            f"Metadata of maps must be in a readable JSON Lines file of at most {MOST_BYTES >> 20} MB; "
+            f"The metadata file must be a readable JSON Lines file of at most {MOST_BYTES >> 20} MB; "
             f"{facts.name[:120]} cannot be used ({error.strerror or error}). Check its name and size."
         ) from error
     for number, line in enumerate(lines_of(text), start=1):

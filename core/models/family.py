@@ -104,8 +104,8 @@ def family_in(config: Any) -> Family:
 
 
 def family_of(model_type: str) -> Family:
-    """Return the properties of the model family with this `model_type`. If the family has no entry in FAMILIES, they
-    are derived from the source code of transformers."""
+    """Return the properties of the model family with this `model_type`. Properties of a family
+    without an entry in FAMILIES are derived from the source code of transformers."""
     if model_type in FAMILIES:
         return FAMILIES[model_type]
     from transformers.models.auto import modeling_auto  # 2.6 s of start-up

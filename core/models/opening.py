@@ -59,16 +59,15 @@ def refuse_held(folder: Path, name: str) -> None:
     held = told.get("held") if isinstance(told, dict) else None
     if held and not isinstance(held, dict):
         raise CheckpointError(
-            f'The field "held" in training.json of {name} must list heads by their fixed pattern; got '
+            f'The field "held" in training.json of {name} must contain a list of heads for each fixed pattern; got '
             f"{json.dumps(held)[:60]}. If no head was trained with a fixed pattern, delete training.json; otherwise, "
             "save the checkpoint again."
         )
     if isinstance(held, dict) and any(held.values()):
         patterns = ", ".join(str(pattern) for pattern in held)
         raise CheckpointError(
-            f"The weight files of a checkpoint must contain everything that its heads compute with; {name} was trained "
-            f"with fixed attention patterns ({patterns}), which are not stored. Open a checkpoint that was trained "
-            "without fixed patterns."
+            "A checkpoint must be trained without fixed attention patterns, because weight files do not store them; "
+            f"{name} was trained with fixed attention patterns ({patterns}). Choose another checkpoint."
         )
 
 
@@ -218,8 +217,8 @@ def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Check the tensors in weight files that a model does not use. Return a tuple with a message about tensors that can
-    be ignored; empty if there are none.
+    """Check the tensors in weight files that a model does not use. Return a tuple with one message if weights outside
+    the embeddings and layers are unused, otherwise an empty tuple.
 
     `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
     if weights of the embeddings or layers are unused.

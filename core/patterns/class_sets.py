@@ -74,8 +74,8 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
             )
         if wanted.describes not in CAUSAL:
             raise InputError(
-                f"The kind of maps of a class set must be one of {', '.join(CAUSAL)}; got {wanted.describes[:40]!r}. "
-                "Choose one of them."
+                f"A class set must describe one of these kinds of maps: {', '.join(CAUSAL)}; got "
+                f"{wanted.describes[:40]!r}. Choose one of them."
             )
         check_classes(wanted.classes)
         about = ClassChange("set", name, into=wanted.describes, title=wanted.title.strip() or name,

@@ -247,8 +247,8 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
         length = int(length)
     if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 1):
         raise InputError(
-            f"The length of a labelled map must be a whole number of at least 1; {where} has {str(length)[:60]!r}. "
-            "Correct the length."
+            f"The field length must be a whole number of at least 1; {where} has the length {str(length)[:60]!r}. "
+            "Correct it."
         )
     head = row.get("head")
     if head is not None and not isinstance(head, (str, int)):

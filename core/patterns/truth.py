@@ -96,8 +96,8 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     plain = labels[(labels["pass"] == 1) & (labels["queue_order"] != "adjudication")]
     if plain.empty:
         raise InputError(
-            "Aggregating labels needs an annotator's first label of at least one map; got none (repeated and "
-            "adjudicated labels do not count). Label some maps."
+            "To aggregate labels, at least one map must have a label; got none (repeated and adjudicated labels do not "
+            "count). Label some maps."
         )
     unknown = sorted(set(plain["class"]) - set(names))
     if unknown:

@@ -56,7 +56,7 @@ def find_data(folder: str | None, *, hub: bool = False) -> Data:
     root = None if folder is None else config.inside(folder)
     if root is not None and not root.is_dir():
         raise InputError(
-            f"The data of a report must be a folder; {root} is not a folder. Correct --data or leave it out."
+            f"The option --data must name a folder; {root} is not a folder. Correct the option or leave it out."
         )
     lists = {"sentences": _first(root, "framenet_473.json"), "replication": _first(root, "replication_23.json")}
     if hub:

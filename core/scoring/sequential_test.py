@@ -92,8 +92,8 @@ class Rules:
             )
         if not 0 <= self.hopeless < 1:
             raise InputError(
-                f"The futility limit must be at least 0 and below 1; got {self.hopeless:g}. Choose the probability of "
-                "a verdict below which the test of a head stops."
+                f"The futility limit must be at least 0 and below 1; got {self.hopeless:g}. Choose a small number: "
+                "the test of a head stops if the probability of a verdict is smaller."
             )
 
     @cached_property

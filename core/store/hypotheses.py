@@ -80,8 +80,8 @@ def batches(db: Database) -> list[StoredBatch]:
 
 
 def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
-    """Count the registered batches of hypotheses about the same model weights that share at least one test input with
-    `judged_rows`."""
+    """Count the registered batches of hypotheses about these model weights whose test inputs include at least one input
+    of `judged_rows`."""
     marks = {mark for _, *known in judged_rows for mark in known}
     same = (batch for batch in batches(db) if batch.weights_hash == weights_hash)
     return sum(any(mark in marks for _, *known in batch.judged_rows for mark in known) for batch in same)

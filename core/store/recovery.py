@@ -175,8 +175,8 @@ def explain(error: BaseException, path: Path) -> StoreError:
     if "WAL" in text:
         log = path.with_name(path.name + ".wal")
         return StoreError(
-            f"The log {log} contains the latest writes but is damaged (a copy is in {backups(path)}). Move "
-            f"{log.name} away to open the database without these writes."
+            f"The log {log} contains the latest writes but is damaged. To open the database without "
+            f"these writes, move {log.name} to another folder. A copy of the log is in {backups(path)}."
         )
     if re.search(r"version number|newer version of DuckDB|future version", text):
         return StoreError(
@@ -250,7 +250,7 @@ class LogCopy:
         if not self.path.exists():
             raise StoreError(
                 f"The log {log} contains the latest writes of a database, but the database file {self.path} is "
-                f"missing. Put this file back, or move {log.name} away to start with an empty database."
+                f"missing. Put this file back. To start with an empty database, move {log.name} to another folder."
             )
 
     def discard_unless(self, *, damaged: bool) -> None:
@@ -258,8 +258,8 @@ class LogCopy:
             self.copy.unlink(missing_ok=True)
 
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
-        """Return a warning and keep the copy of the log if DuckDB could read only a part of the log. Otherwise, return
-        None.
+        """Check whether DuckDB read the whole log. If it read only a part, keep the backup of the log and return a
+        warning. Otherwise, return None.
 
         Raises StoreError if nothing was read of a log with content; `connection` is then closed.
         """
@@ -300,8 +300,8 @@ class LogCopy:
         if self.copy and not log.exists():
             shutil.copy2(self.copy, log)
         return StoreError(
-            f"The log {log} contains the latest writes but cannot be read (a copy is {self.copy}). Move "
-            f"{log.name} away to open the database without these writes."
+            f"The log {log} contains the latest writes but cannot be read. To open the database "
+            f"without these writes, move {log.name} to another folder. A copy of the log is {self.copy}."
         )
 
 

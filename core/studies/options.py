@@ -191,8 +191,8 @@ Preset = Annotated[
     Field(validate_default=True),
     BeforeValidator(_preset_of_checkpoint),
     Flag(
-        "fine-tuning recipe: paper (Kovaleva et al. 2019), replication (GPT-2 replication), small, bundled, long, "
-        "compact, or auto (paper; for bundled checkpoints: bundled or small)"
+        "fine-tuning recipe: paper, replication, small, bundled, long, compact, or auto (bundled for the bundled "
+        "encoder, small for other bundled checkpoints, otherwise paper)"
     ),
 ]
 Settings = Annotated[

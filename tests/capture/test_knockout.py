@@ -54,7 +54,7 @@ def knocked_by_hand(encoding, kind, layers, renormalised, causal, heads=None):
 def test_every_kind_equals_a_forward_with_those_edges_cut_by_hand(family, kind, renormalised):
     checkpoint = double(family)
     if kind == "next" and family == "gpt2":
-        with pytest.raises(InputError, match="does not exist in a causal model"):
+        with pytest.raises(InputError, match="do not exist in a causal model"):
             edges_of(kind, causal=True)
         return
     encoding = checkpoint.encode(TEXT[0], TEXT[3])

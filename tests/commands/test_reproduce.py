@@ -199,7 +199,7 @@ def test_the_command_on_the_page_makes_the_report_again(db):
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (["--data", "/nowhere"], "data of a report must be a folder"),
+        (["--data", "/nowhere"], "--data must name a folder"),
         (["--part", "everything"], "A part of a report must be one of"),
         (["--task", "qqp"], "dev examples of the requested tasks"),
     ],

@@ -94,7 +94,7 @@ def test_the_spread_of_people_is_their_deviation_beyond_chance():
     ("chosen", "said"),
     [
         (lambda one: one[one.annotator.isin(["person00", "person01"])], "at least three"),
-        (lambda one: one.head(60), "at least 20 labels each"),
+        (lambda one: one.head(60), "must be at least 20"),
         (lambda one: one.drop_duplicates("map_id").assign(annotator="abc"[0]), "at least three"),
     ],
 )

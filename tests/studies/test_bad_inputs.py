@@ -205,7 +205,7 @@ def test_a_budget_of_one_token_says_that_nothing_was_measured():
     sums = BudgetSums(InputOffset("c", "text", 0), 1, 1, True, observer.means, False)
     rows = [score.as_row() for score in BUDGET.scores(BUDGET.options(), sums)]
     assert {row.get("note") for row in rows} == {"no input has such a key"}
-    assert BUDGET.headline(rows).sentence.startswith("No input has a text token that can attend to another token")
+    assert BUDGET.headline(rows).sentence.startswith("Attention to kinds of tokens was not measured")
 
 
 def test_a_budget_of_special_tokens_alone_adds_up_to_1():

@@ -98,7 +98,7 @@ def test_what_a_head_writes_and_where_its_budget_goes_are_told_from_stored_score
             "tokens. The Jensen-Shannon distance between the two distributions is 0.40 (0.12 with uniform attention).",
         ),
         ("budget", "This head attends most to the query's own word (40%) and the start token (35%)."),
-        ("writes", "This head promotes the plural of a word for 25% of 40 word pairs."),
+        ("writes", "For 25% of 40 word pairs, this head promotes the plural of the attended word."),
         (
             "writes",
             "This head promotes the token that it attends to. Its copying score is 0.80 (95 % CI 0.75 to 0.85, n = 40 "
@@ -128,8 +128,8 @@ def test_a_sink_head_says_what_its_sink_does(removed, replaced, verdict):
     (fact,) = SINKS.facts(HeadScores(own, own))
     assert fact.text == (
         f"This head is a sink head: 81% of its attention goes to the separators. The sink is {VERDICTS[verdict]}. "
-        f"Removing the sink changes the output by 0.04 (95 % CI {removed[0]:.3g} to {removed[1]:.3g}, margin 0.01, "
-        "n = 50)."
+        f"Removing the sink changes the output by 0.04 (95 % CI {removed[0]:.3g} to {removed[1]:.3g}, n = 50). "
+        "The margin is 0.01."
     )
     assert fact.source == "run 2"
     assert SINKS.facts(HeadScores(own[:1], own)) == []

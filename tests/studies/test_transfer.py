@@ -137,8 +137,8 @@ def test_layers_are_compared_with_random_weights_with_the_last_and_with_no_froze
     assert one_frozen.change_low < -11 / 80 < one_frozen.change_high
     said = STUDY.headline([one.as_row() for one in results])
     assert figures(said.sentence) == figures(
-        "On half of the dev examples, layer 2 is the best layer for a classifier that reads the classifying token. On "
-        "the other half, it scores as much as the last layer."
+        "A classifier that reads the classifying token is best on layer 2, by its score on half of the dev examples. "
+        "On the other half, it scores as much as the last layer."
     )
     assert figures(said.baseline) == figures("A constant prediction scores 50.0.")
     swapped = [one for one in made if one.layer != 2 or one.reading != "first"]

@@ -141,8 +141,8 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
 
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
     """Test whether feed-forward outputs explain why heads attend mostly to separators. In the decomposition of Elhage
-    et al. (2021), they must explain more of the variance of attention scores than word and position embeddings. The
-    difference must exceed a tenth."""
+    et al. (2021), the share of the variance of attention scores that they explain must exceed the share of word and
+    position embeddings by more than 0.1."""
     shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
     if shares is None or not statistics:
         return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)

@@ -162,8 +162,8 @@ def _pair(upper: Estimate, lower: Estimate) -> Decision:
 
 
 def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
-    """Test that no change is a loss of more than `most`. Return HOLDS if every interval excludes larger losses, FAILS
-    if any interval contains only larger losses, otherwise UNDECIDED.
+    """Test that no score decreases by more than `most`. Return HOLDS if no interval contains a larger decrease, FAILS
+    if any interval contains only larger decreases, otherwise UNDECIDED.
 
     A loss smaller than the margin does not count: an interval from -0.5 to -0.1 points holds.
     """

@@ -158,8 +158,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units of work of the next interim analysis. After the last one, return units that measure the
-        metric for the ablation targets that matter."""
+        """Return the units of work of the next interim analysis. After the last analysis, return units that measure
+        the metric for the ablation targets with the verdict "matters"."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -246,8 +246,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
             f"margin. For {summary.open} {targets}, the test is undecided.",
             summary.n,
             "examples",
-            f"The margin is a change in loss of {summary.margin:.4f}. The default margin is 5 % of the loss of the "
-            f"best constant prediction. All verdicts hold jointly with {100 * (1 - summary.alpha):.0f} % confidence.",
+            f"The margin is {summary.margin:.4f} (by default, 5 % of the loss of the best prediction that ignores the "
+            f"input). All verdicts hold jointly with {100 * (1 - summary.alpha):.0f} % confidence.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

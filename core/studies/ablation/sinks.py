@@ -284,8 +284,8 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         text = (
             f"This head is a sink head: {share['value']:.0%} of its attention goes to the {kind}. The sink is "
             f"{VERDICTS[verdict]}. Removing the sink changes the output by {removed['value']:.3g} (95 % CI "
-            f"{removed['low']:.3g} to {removed['high']:.3g}, margin {removed['baseline']:.3g}, "
-            f"n = {int(removed['n'])})."
+            f"{removed['low']:.3g} to {removed['high']:.3g}, n = {int(removed['n'])}). The margin is "
+            f"{removed['baseline']:.3g}."
         )
         return [Fact(self.name, text, removed["source"])]
 

@@ -54,7 +54,7 @@ class BudgetOptions(AttendingOptions):
         bool,
         Flag(
             "also measure how queries of each part of speech divide their attention among kinds of tokens, and test "
-            "whether parts of speech differ"
+            "whether this differs between parts of speech"
         ),
     ] = False
 
@@ -191,8 +191,8 @@ class BudgetStudy(Attending[BudgetOptions, BudgetSums]):
         all_scores = [score for score in BudgetScore.of_heads(rows) if score.statistic == BUDGET]
         if not all_scores:
             return Headline(
-                "No input has a text token that can attend to another token, so the distribution of attention over "
-                "kinds of tokens was not measured."
+                "Attention to kinds of tokens was not measured, because no input has a text token that can attend to "
+                "another token."
             )
         first = all_scores[0]
         scores = [score for score in all_scores if (score.checkpoint, score.task) == (first.checkpoint, first.task)]

@@ -377,7 +377,7 @@ class CircuitState:
 
     @cached_property
     def raced(self) -> np.ndarray:
-        """Return the indices of all edges that are tested exactly."""
+        """Return the indices of all edges whose effects are measured by patching."""
         return np.sort(np.concatenate([self.proposed, self.sampled]))
 
     @cached_property

@@ -280,7 +280,7 @@ def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -
 
 
 def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Measure how the held-out loss changes if each head, each class of heads and random heads are zeroed."""
+    """Measure how the held-out loss changes after zeroing one head, one class of heads, or random heads."""
     checkpoint = opened.checkpoint
     heads_of_all = checkpoint.all_heads
     encodings, labels = opened.encoded(rows), opened.outputs(rows)

@@ -248,7 +248,8 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
             relation = row["score"].partition("/")[2]
             if relation:
                 text = (
-                    f"This head promotes the {relation} of a word for {row['value']:.0%} of {int(row['n'])} word pairs."
+                    f"For {row['value']:.0%} of {int(row['n'])} word pairs, this head promotes the {relation} of the "
+                    "attended word."
                 )
             else:
                 text = (

@@ -266,7 +266,7 @@ class Scores:
 
 
 class FrameHeadsStudy(Study[FrameHeadsOptions, Scores]):
-    """Test which heads attend along frame links more than four null models predict (Kovaleva et al., Fig. 3)."""
+    """Test which heads attend to frame links more than each of four null models predicts (Kovaleva et al., Fig. 3)."""
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, ExampleUnit
     question = "Which heads attend to frame elements?"
@@ -459,7 +459,7 @@ def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
 
 
 def verdict_of(partial: Scores, heads: Any = slice(None)) -> "scoring.link_tests.LinkTest":
-    """Test whether all or selected heads attend along frame links more than the four null models predict."""
+    """Test whether all or selected heads attend to frame links more than each of four null models predicts."""
     draws = partial.draws
     distance, exchange, query, share = (
         np.sum([unpacked(getattr(part, name), part.draws)[:, heads] for part in draws], axis=0)

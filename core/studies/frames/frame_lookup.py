@@ -288,8 +288,8 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
     for name, spans in (("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)):
         if not positions(encoding, spans):
             raise InputError(
-                f"The {name} must be in the part of the text that the checkpoint reads; the text was truncated before "
-                "it. Shorten the text."
+                f"The {name} must be in the part of the text that the checkpoint can read; it comes after this "
+                "part. Shorten the text."
             )
     return links_in_pieces(encoding, sentence, core="any")
 

@@ -79,7 +79,7 @@ def joint_units(name: str, number: int, units: Sequence[Unit], first: int = 0) -
 
 
 def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
-    """Run one unit of work of a study within a joint job. Return the result and its provenance."""
+    """Run one unit of work of a study in a job that runs several studies. Return the result and its provenance."""
     piece: NamedUnit = unit.arguments
     own = Unit(piece.name, decode(member.does.arguments, json.loads(piece.packed)), unit.size)
     done = member.does.run(member.options, own)

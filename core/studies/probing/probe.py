@@ -195,7 +195,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Probed:
-    """Results of probes on single layers and on weighted sums of all layers, as a partial result."""
+    """Results of probes on single layers and on weighted sums of all layers, from some units of work."""
 
     answered: tuple[Answered, ...]
     mixed: tuple[Mixed, ...]

@@ -169,9 +169,9 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         floor = picked(Transferred.defined(rows), kind="baseline")[0]
         return Headline(
             (
-                f"On half of the dev examples, layer {best.layer} is the best layer for a classifier that reads the "
-                f"{best.reading}. On the other half, this classifier scores "
-                f"{points_more(defined(best.value), 'a classifier on the last layer')}."
+                f"A classifier that reads the {best.reading} is best on layer {best.layer}, by its score on half of "
+                "the dev examples. On the other half, it scores "
+                f"{points_more(defined(best.value), 'the same classifier on the last layer')}."
             ),
             best.n,
             "dev examples",

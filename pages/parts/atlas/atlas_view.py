@@ -122,8 +122,8 @@ def places(name: str, task: str | None, task_scores: pd.DataFrame, shape: tuple[
             icon=":material/info:",
         )
     note = (
-        "Jensen-Shannon distance between the attention rows of heads, shown in two dimensions by metric scaling "
-        "(Clark et al. 2019)"
+        "Jensen-Shannon distance between the attention rows of heads, shown in two dimensions by multidimensional "
+        "scaling (Clark et al. 2019)"
     )
     across = _axis(place_scores, [score.x for score in place_scores], "similarity, first axis", shape)
     up = _axis(place_scores, [score.y for score in place_scores], "similarity, second axis", shape)

@@ -59,8 +59,8 @@ TOLD: dict[str, Any] = {  # columns of the table of heads, as it shows them
     "excess": _NUMBER(
         "over other words",
         format="%.2f",
-        help="How much more the query of a frame link attends to the key than other query words do, after removing "
-        "the effect of distance. The unit is uniform attention (in decoders: log odds).",
+        help="How much more attention the key of a frame link gets from its query than from other words, after "
+        "removing the effect of distance. Values are multiples of uniform attention (in decoders: log odds).",
     ),
     "q": _NUMBER(
         "q",
@@ -239,7 +239,7 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
         left, right = st.columns([3, 4])
     event = left.altair_chart(picture, width="content", on_select="rerun", key=f"set|{run}")
     left.caption(
-        "Heads above all four baselines are outlined. Click a head to list the sentences by its attention weight."
+        "Heads above all four baselines are outlined. Click a head to sort the sentences by its attention weight."
     )
     dots = dots_and_controls(
         ranked_heads(heads),

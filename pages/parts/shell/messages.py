@@ -75,7 +75,7 @@ def clear_errors() -> Iterator[None]:
             return
         st.error(
             f"An error in Attention Atlas stopped this page ({type(error).__name__}). Stored results are not "
-            f"affected. Reload the page. If the error occurs again, report it with the lines in the log of the server.",
+            "affected. Reload the page. If the error occurs again, report it with the message from the server log.",
             icon=":material/error:",
         )
 

@@ -137,8 +137,8 @@ def doubts_part(db, class_set: str) -> None:
     """Show likely label errors, and a button that queues them."""
     if st.button(
         "Find label errors",
-        help="Trains five classifiers, each on different inputs, and lists the labels that these classifiers "
-        "contradict. This can take minutes.",
+        help="Classifies each map with a classifier that is trained on other inputs, and lists the labels that the "
+        "classifier contradicts. This can take minutes.",
     ):
         with clear_errors(), st.spinner("Training classifiers on other inputs ..."):
             st.session_state["_doubts"] = (class_set, adjudicating.doubted(snapshot(db, class_set)))

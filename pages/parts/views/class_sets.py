@@ -29,7 +29,7 @@ def show(tools: DeltaGenerator) -> None:
         return
     annotator = people.annotator_name(key="class_sets_by") or "nobody"
     with (
-        st.expander("Change the classes of this set (in your database)", icon=":material/edit:"),
+        st.expander("Change these classes in your database", icon=":material/edit:"),
         clear_errors(),
         st.container(width=520),
     ):

@@ -72,9 +72,9 @@ def draw_gates(stored: StoredRun) -> None:
                 verdict = "undecided" if check.verdict == "open" else check.verdict
                 st.markdown(
                     f"Ablating all {check.count} **{plain(check.name)}** heads together changes the loss by "
-                    f"{check.effect:+.3f} (95 % CI {_ends(check.low, check.high)}; {plain(verdict)} at a margin of "
-                    f"{check.margin:.3f}). Ablating an equal number of random heads changes the loss by "
-                    f"{check.random:+.3f}."
+                    f"{check.effect:+.3f} (95 % CI {_ends(check.low, check.high)}). With a margin of "
+                    f"{check.margin:.3f}, the verdict is “{plain(verdict)}”. Ablating an equal number of random "
+                    f"heads changes the loss by {check.random:+.3f}."
                 )
         _agreements(rows)
         columns = [

@@ -83,7 +83,7 @@ def grid(records: Records) -> None:
         if (not outcomes or claimed.outcome in outcomes) and source in ("", claimed.source)
     ]
     if not claims:
-        st.info("No claim has the chosen outcomes. Choose another outcome or source.", icon=":material/filter_alt:")
+        st.info("No claim matches this selection. Choose another outcome or source.", icon=":material/filter_alt:")
         return
     frame = cells_of(claims)
     styled = frame.style.map(_tinted, subset=[name for name in frame.columns if name != "claim"])

@@ -169,9 +169,9 @@ def draw(stored: StoredRun) -> None:
     with details():
         st.markdown(plain(verdict_sentence(race)))
         st.markdown(
-            "The test of a head stops as soon as its confidence interval lies entirely outside the margin (it "
-            "matters) or entirely inside the margin (it does not matter). For this reason, most intervals end close "
-            "to the margin. More examples, or a larger margin, decide more heads."
+            "The test of a head stops as soon as its confidence interval lies entirely outside the margin "
+            "(the head matters) or entirely inside the margin (the head does not matter). For this reason, most "
+            "intervals end close to the margin. With more examples or a larger margin, fewer heads are undecided."
         )
         left, right = st.columns(2)
         if all(verdict.head is not None for verdict in verdicts):

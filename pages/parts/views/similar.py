@@ -157,9 +157,9 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
         first = task_scores[0]
         count = first.queries or first.n  # earlier results say no queries, and mean them by n
         shown.caption(
-            f"Distances are Jensen-Shannon distances, averaged over {count} rows of maps (Clark et al. report the sum "
-            f"over rows). Positions come from metric scaling with a stress of {first.stress:.2f} (0: exact distances, "
-            "above 0.2: rough)."
+            f"Distances are Jensen-Shannon distances, averaged over {count} queries (Clark et al. report the sum over "
+            f"queries). Positions are computed by metric multidimensional scaling. Its stress is {first.stress:.2f} "
+            "(0: exact distances, above 0.2: rough)."
         )
         shown.caption(
             "Types of heads: “previous” or “next” (more than 0.5 of the weight on that token), “separator” "
