@@ -60,7 +60,7 @@ OURS = {
     "views/classifier.py": {"score.inputs"},
     "views/counterparts.py": {"view_context.checkpoint"},
     "views/development.py": {"_curves(name)"},
-    "views/findings.py": {"findings(resources.database())", "label"},
+    "views/findings.py": {"label"},
     "views/frame_relations.py": {"label"},
     "views/gates_pairs.py": {"heads[0].orders", "press"},
     "views/jobs.py": {"command_line('jobs', 'list')", "icon"},

@@ -311,8 +311,8 @@ def _headline(summary: FrameSummary, count: int) -> None:
         "each weight is a share of attention without special tokens."
     )
     st.caption(
-        f"A head is above all four baselines if q ≤ 0.05 (Benjamini-Hochberg over {count} heads, {summary.draws} "
-        "draws)."
+        f"A head is above all four baselines if q ≤ 0.05 (Benjamini-Hochberg over {count} heads, "
+        f"{plain(str(summary.draws))} draws)."
     )
     st.caption(f"For comparison, artificial heads with a fixed attention pattern have these weights: {plain(fixed)}.")
     if (summary.kept or 0) < (summary.read or 0):
