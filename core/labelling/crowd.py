@@ -151,8 +151,9 @@ class Advice:
                 f"models Dawid-Skene and MACE labelled more maps correctly than the method “Most votes”. {ALIKE}"
             )
         return (
-            f"Use the method “Most votes”. {about} In simulations of annotators who differed at most as much, the "
-            f"Dawid-Skene model did not label more maps correctly than “Most votes”, and often labelled fewer. {ALIKE}"
+            f"Use the method “Most votes”. {about} In simulations with differences of this size or smaller, "
+            "the Dawid-Skene model did not label more maps correctly than “Most votes”, and often labelled fewer. "
+            f"{ALIKE}"
         )
 
 

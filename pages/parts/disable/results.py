@@ -128,10 +128,7 @@ def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> 
     with left:
         title = f"Change in {metric} if one head is disabled (unmodified model: {untouched:.1f})"
         st.altair_chart(_picture(variants, metric, title), width="content")
-        st.caption(
-            "Heads with a significant effect (after correction) are outlined. Heads in the address of this page are "
-            "outlined as well."
-        )
+        st.caption("Outlined heads have a significant effect after correction, or are listed in the URL of this page.")
     with right:
         scores = pd.DataFrame([_score(variant, baseline, metric) for variant in variants])
         axes = Axes(x="rank", y="score", low="low", high="high", name="name", y_title=f"{metric} × 100")

@@ -93,7 +93,8 @@ def _compared(live_change: LiveChange) -> None:
             "colour scale shows."
         )
         st.caption(
-            "Maps in lower layers cannot change, nor can maps of other heads in the lowest layer with an ablated head."
+            "Maps in the layers below the ablated heads cannot change. In the lowest layer with ablated heads, only the "
+            "maps of these heads can change."
         )
     with right:
         outcome = _show_prediction(checkpoint, encoding, effects, components)

@@ -120,8 +120,8 @@ def _draw_trees(stored: StoredRun) -> None:
             "shows the accuracy on the test split, with a 95 % CI over sentences."
         )
         st.caption(
-            "The q-value tests whether the head attends along the relation more than distance and part of "
-            "speech predict."
+            "A q-value of at most 0.05 means that the head attends along the relation significantly more than distance "
+            "and part of speech predict."
         )
         st.caption("“Forward”: the dependent attends to its syntactic head. The downloaded file has both directions.")
         show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [figure], "dependencies")
