@@ -93,8 +93,8 @@ def _compared(live_change: LiveChange) -> None:
             "colour scale shows."
         )
         st.caption(
-            "Maps in the layers below the ablated heads cannot change. In the lowest layer with ablated heads, only the "
-            "maps of these heads can change."
+            "Maps in the layers below the ablated heads cannot change. In the lowest layer with ablated heads, only "
+            "the maps of these heads can change."
         )
     with right:
         outcome = _show_prediction(checkpoint, encoding, effects, components)
