@@ -120,7 +120,7 @@ def _draw_trees(stored: StoredRun) -> None:
             "shows the accuracy on the test split, with a 95 % CI over sentences."
         )
         st.caption(
-            "A q-value of at most 0.05 means that the head attends along the relation significantly more than distance "
+            "A q-value below 0.05 means that the head attends along the relation significantly more than distance "
             "and part of speech predict."
         )
         st.caption("“Forward”: the dependent attends to its syntactic head. The downloaded file has both directions.")
