@@ -29,7 +29,7 @@ from ..studies.patterns import pattern_shares
 
 @dataclass(frozen=True)
 class Shelved:
-    """An input from a gallery, with the attention map of one head. The gallery ranks inputs by a score of this head.
+    """An input from a gallery of one head, with the head's attention map. The gallery ranks inputs by a head score.
 
     `where` is the rank of the input as text; `tokens` label the rows and columns of the map.
     """
@@ -44,7 +44,7 @@ class Shelved:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Inputs ranked by a score of one head. `of` is a text with the name of this score and the number of inputs."""
+    """Inputs ranked by a score of one head. `of` is a text that names this score and gives the number of inputs."""
 
     inputs: Sequence[Shelved] = ()
     of: str = ""
@@ -193,8 +193,8 @@ def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head,
 
 
 def classes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return each head's most frequent pattern class on one task (`kind`), and its share of the head's maps
-    (`value`)."""
+    """Return each head's most frequent pattern class on one task (`kind`), and the share of the head's maps in this
+    class (`value`)."""
     shares = scores[scores["score"].str.startswith(CLASS_SHARE) & scores["value"].notna()]
     best = shares.sort_values("value", ascending=False, kind="stable").drop_duplicates(["layer", "head"])
     return best.assign(kind=best["score"].str.removeprefix(CLASS_SHARE))

@@ -163,8 +163,8 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the result rows that are head scores. For a position in the plot of similar heads, yield one row for each
-    coordinate."""
+    """Yield the result rows that are head scores. If a row has a head's position in the similarity plot, also yield one
+    row for each coordinate."""
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
             yield row
@@ -258,7 +258,7 @@ def left_out(db: Database | None, checkpoint: str) -> str:
 
 
 def framed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of scores with the columns and types of ScoreRow. Corrected p values are copied to q values."""
+    """Return a table of scores with the columns and types of ScoreRow. Corrected p values become q values."""
     if "p" in rows and "q" in rows:
         studies = rows["score"].str.split("/").str[0]
         mine = studies.isin([study for study in studies.unique() if p_is_corrected(study)])
@@ -267,7 +267,7 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Return the first table of scores, plus those rows of the second whose (task, score) is not in the first."""
+    """Add rows of the second table of scores to the first, unless the first already has their (task, score)."""
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))

@@ -64,12 +64,12 @@ class Border:
 
     @property
     def told(self) -> str:
-        """Return the text of the rule. If each map in its figure has its own colour scale, a note says so."""
+        """Return the text of the rule. Add a note if each map in its figure has its own colour scale."""
         scale = "In this figure, the colours of each map range from 0 to the largest weight of the map."
         return f"{self.rule} {scale}" if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
-        """Return the caption of an example map. `value` is the quantity that the rule compares, for this map."""
+        """Return the caption of an example map. `value` is the map's value of the quantity that the rule compares."""
         return self.said.format(value=value)
 
 
@@ -145,7 +145,7 @@ class ClassSet:
             return None
 
     def named(self, name: str) -> PatternClass:
-        """Return the class with a current or former name."""
+        """Return the class that has, or once had, the given name."""
         return self.classes[self.names.index(self.resolved(name))]
 
     def after(self, events: Iterable[Mapping[str, Any]]) -> "ClassSet":

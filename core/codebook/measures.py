@@ -21,8 +21,8 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """The strongest column of an attention map, with its key (from 0) and mean weight. `faint_rows` and `strong_rows`
-    are the fractions of rows whose weight in this column is at least FAINT or STRONG."""
+    """The strongest column of an attention map, with its key (from 0) and mean weight. `faint_rows` is the fraction of
+    rows whose weight in this column is at least FAINT, and `strong_rows` is that for STRONG."""
 
     key: int
     weight: float
@@ -33,8 +33,8 @@ class Column:
 @dataclass(frozen=True)
 class Line:
     """The strongest diagonal line of an attention map, with its offset (key minus query) and mean weight. `rows` is the
-    fraction of its cells with a weight of at least MARK. `weakest_third` is the lowest of these fractions in the three
-    thirds of the line."""
+    fraction of its cells with a weight of at least MARK. `weakest_third` is the lowest such fraction in any third of
+    the line."""
 
     offset: int
     weight: float
@@ -44,7 +44,7 @@ class Line:
 
 @dataclass(frozen=True)
 class CodebookMeasures:
-    """The measurements of an attention map that the codebook compares with thresholds.
+    """The measurements of an attention map. The codebook compares them with thresholds.
 
     Attributes:
         two_columns: fraction of rows with at least FAINT in one of the two best columns.
@@ -61,7 +61,7 @@ class CodebookMeasures:
 
 
 def measured(weights: Map, *, separators: Sequence[int] = (), causal: bool = False) -> CodebookMeasures:
-    """Measure the columns and diagonal lines of a map with rows of sum 1. The first row of a causal map is ignored."""
+    """Measure the columns and diagonal lines of a map whose rows sum to 1. Ignore the first row of a causal map."""
     rows = np.asarray(weights, dtype=np.float64)
     considered = rows[1:] if causal and len(rows) > 1 else rows
     faint = (considered >= FAINT).mean(0)
@@ -108,12 +108,12 @@ def _longest(rows: np.ndarray, separators: Sequence[int]) -> tuple[float, ...]:
 
 
 def sentences(separators: Sequence[int], length: int) -> int:
-    """Return the number of sentences in an input: two if a separator precedes the last token, otherwise one."""
+    """Return the number of sentences in an input. It is two if a separator precedes the last token, otherwise one."""
     return 2 if any(separator < length - 1 for separator in separators) else 1
 
 
 def line_said(line: Line) -> str:
-    """Describe a diagonal line in an attention map by its measurements and the codebook's thresholds."""
+    """Describe a diagonal line in a map in words. Give its measurements and the codebook's thresholds for them."""
     return (
         f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its cells "
         f"and in {line.weakest_third:.0%} of its weakest third (must be above 0 %)"

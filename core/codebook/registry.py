@@ -34,7 +34,7 @@ class BorderMap:
 
 def sides(border: Border) -> str:
     """State in a sentence how many unanimously labelled maps are on the correct side of the threshold between two
-    classes. Return "" if there is no threshold."""
+    classes. Return "" if no such threshold exists."""
     if border.threshold is None:
         return ""
     titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}
@@ -101,12 +101,12 @@ def codebook_of(class_set: str) -> Codebook | None:
 
 
 def labelled_folders() -> dict[str, tuple[str, ...]]:
-    """Return the names of the folders with bundled annotations, as a dictionary by class set."""
+    """Return a dictionary from each class set to the names of the folders with its bundled annotations."""
     return {name: one.codebook.labelled for name, one in SHIPPED.items() if one.codebook and one.codebook.labelled}
 
 
 def drawn_map(class_set: str, name: str, *, length: int, seed: int) -> Map | None:
-    """Return a synthetic map [query, key] of a bundled class, with rows of sum 1, or None for a custom class."""
+    """Draw a synthetic map [query, key] of a bundled class, whose rows sum to 1. Return None for a custom class."""
     codebook = codebook_of(class_set)
     if codebook is None or name not in SHIPPED[class_set].names:
         return None
@@ -120,8 +120,8 @@ def borders(class_set: str) -> list[Border]:
 
 
 def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences: int) -> str | None:
-    """Explain why, according to the codebook, the measures of a map contradict its class, or return None if they do
-    not. `sentences` is the number of sentences in the input."""
+    """Explain why the codebook's rules contradict the class of a map, given the map's measurements. Return None if they
+    do not. `sentences` is the number of sentences in the input."""
     codebook = codebook_of(class_set)
     return codebook.disputes(name, measures, sentences) if codebook else None
 

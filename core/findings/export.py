@@ -41,8 +41,8 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
-    """Format findings as Markdown. SVG figures are linked from the folder `pictures`. If this is "", figures are left
-    out."""
+    """Format findings as Markdown with links to SVG figures in the folder `pictures`. If `pictures` is "", figures are
+    left out."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
     for finding in findings:

@@ -23,7 +23,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
-    """Select the numbers that a finding shows, which are the largest absolute values of each measured quantity."""
+    """Select the numbers that a finding shows: the largest absolute values of each measured quantity."""
     kinds = _by_kind(study, rows)
     most = max(1, KEPT // max(1, len(kinds)))
     return tuple(number for group in kinds for number in group[:most])[:KEPT]

@@ -324,8 +324,8 @@ def _rows(file: Path) -> tuple[tuple[TaskRow, str], ...]:
 
 
 def crates(folder: Path) -> list[Path]:
-    """Return the RO-Crate folders at a path: the path itself or folders directly in it. Raises InputError if there are
-    none."""
+    """Return the RO-Crate folders at a path. They are the path itself or folders directly in it. Raises InputError if
+    there are none."""
     if (folder / METADATA).is_file():
         return [folder]
     found = sorted(file.parent for file in folder.glob(f"*/{METADATA}")) if folder.is_dir() else []

@@ -90,7 +90,7 @@ def pin_maps(
 
 @dataclass(frozen=True)
 class HeadFacts:
-    """The description, scores and hypotheses of an attention head that are saved with a finding about the head."""
+    """The description, scores and hypotheses of an attention head, which are saved with a finding about the head."""
 
     told: str
     scores: Sequence[Number]

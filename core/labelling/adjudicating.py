@@ -86,8 +86,8 @@ DOUBTS = "doubts-"  # prefix of the batches of likely label errors; browsers may
 
 
 class Doubt(NamedTuple):
-    """A class that a classifier confidently predicts for a map with a different label, and the person who queued the
-    map for adjudication."""
+    """A class that a classifier confidently predicts for a map with a different label. It is stored with the person who
+    queued the map for adjudication."""
 
     suggested: str
     queued_by: str
@@ -163,8 +163,8 @@ def disputes(
 
 
 def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any]]) -> None:
-    """Reject adjudications of attention maps without differing labels or likely label errors. Adjudications that are
-    already stored are not checked.
+    """Reject adjudications of maps whose labels do not differ and have no likely error. Adjudications that are already
+    stored are not checked.
 
     A map of an open or paused project is adjudicated by the people of the project (everybody if no people are named)
     and by admins, and only if labels differ in such a project or a classifier doubts one. People may replace their own

@@ -146,8 +146,8 @@ class Slot:
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float, latest: float) -> list[str]:
-        """Return the people who reserved this map and have not answered yet. Expired reservations are ignored, and so
-        are those that end after `latest`, which come from a wrong clock."""
+        """Return the people who reserved this map and have not answered yet. Expired reservations are ignored. So are
+        reservations that end after `latest`, because their time comes from a wrong clock."""
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]
@@ -243,7 +243,7 @@ class Board:
                 person.gold.clear()
 
     def set_handed(self, person: str, count: int) -> None:
-        """Set how many attention maps a person has been assigned. This is needed if the state is rebuilt from events
+        """Set how many attention maps a person has been assigned. This is needed after the state is rebuilt from events
         without answered reservations."""
         self._person(person).handed = count
 
@@ -404,7 +404,7 @@ class Board:
         return holds(until, now, self._latest(now))
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
-        """Return how, and for which purpose, a map was assigned to a person, or None if it was not assigned to the
+        """Return how and for which purpose a map was assigned to a person. Return None if it was not assigned to this
         person."""
         participant = self._people.get(person)
         if participant is None:
@@ -425,8 +425,8 @@ class Board:
         return special + [Choice(map_id) for map_id, until in participant.open.items() if self._holds(until, now)]
 
     def undoable(self, person: str, most: int) -> list[tuple[str, Choice, str | None]]:
-        """Return the latest answers that a person can still undo, as (event, assignment, class), with the most recent
-        answer last."""
+        """Return the latest answers that a person can still undo, as (event, assignment, class). The most recent answer
+        comes last."""
         participant = self._people.get(person)
         return list(participant.recent)[-most:] if participant else []
 
@@ -568,13 +568,13 @@ class Board:
         return tuple(self._sizes)
 
     def repeats(self, person: str) -> tuple[int, int]:
-        """Return how many attention maps a person labelled twice with the same class, and how many maps the person
-        labelled twice in total."""
+        """Return two numbers of attention maps: those that a person labelled twice with the same class, and all that
+        the person labelled twice."""
         participant = self._people.get(person) or Participant()
         first = {name: self._slots[name].answers.get(person) for name in participant.again}
         judged = [(stack[-1][1], participant.again[name]) for name, stack in first.items() if stack]
         return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)
 
     def waiting(self, now: float) -> int:
-        """Return the number of unexpired reservations of maps that their holders have not labelled yet."""
+        """Return the number of reservations that have not expired and whose maps are not labelled yet."""
         return sum(self._holds(until, now) for person in self._people.values() for until in person.open.values())

@@ -27,7 +27,7 @@ NOTHING = Interval(None)
 
 def skill_spread(votes: pd.DataFrame) -> Interval:
     """Measure how much annotators differ in how often they agree with others. The result is the standard deviation
-    between annotators, without the part expected by chance.
+    between annotators that chance does not explain.
 
     Agreement is compared between labels of the same class. None if no map has two labels, or if fewer than two
     annotators can be compared.
@@ -47,7 +47,7 @@ def skill_spread(votes: pd.DataFrame) -> Interval:
 
 def class_rate_spread(votes: pd.DataFrame) -> Interval:
     """Measure how much annotators differ in how often they use each class. The result is the standard deviation between
-    annotators, without the part expected by chance."""
+    annotators that chance does not explain."""
     indicators = pd.get_dummies(votes["label"]).to_numpy(float)
     return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0))
 

@@ -94,7 +94,7 @@ def _label_times(db: Database, project: str) -> pd.DataFrame:
 
 
 def pace(stored: pd.Series, now: datetime) -> float:
-    """Compute the labels per hour: in the last hour or, if there are none, averaged over all hours with labels."""
+    """Compute the labels per hour. Use the last hour or, if it has no labels, the mean over all hours with labels."""
     if stored.empty:
         return 0.0
     recent = int((stored > now - RECENT).sum())

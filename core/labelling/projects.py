@@ -20,7 +20,7 @@ MOST_K = 25  # annotators of a map
 
 @dataclass(frozen=True)
 class ProjectRecipe:
-    """The selection of stored maps for a labelling project, balanced over checkpoints and heads.
+    """How stored maps are selected for a labelling project. The selection is balanced over checkpoints and heads.
 
     Attributes:
         checkpoints, tasks, layers: filters; empty for all. Layers are zero-based.
@@ -129,7 +129,7 @@ def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
 
 
 def shuffled(seed: int, map_id: str) -> bytes:
-    """Return a sort key that puts maps in random order. The key depends only on the seed and the map."""
+    """Return a sort key for putting maps in random order. The key depends only on the seed and the map."""
     return hashlib.sha256(f"{seed}:{map_id}".encode()).digest()
 
 

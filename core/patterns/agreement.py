@@ -178,7 +178,7 @@ def others(raters: Sequence[str], first: str) -> list[str]:
 
 
 def inputs_of(labels: pd.DataFrame) -> pd.Series:
-    """Return for each label the ID of the input (task, split and row) whose attention map was labelled."""
+    """For each label, return the ID of the input (task, split and row) whose attention map was labelled."""
     return labels["task"] + "/" + labels["split"].fillna("") + "/" + labels["row_id"].astype(str)
 
 
@@ -203,8 +203,8 @@ def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
 
 
 def tied(labels: pd.DataFrame) -> list[str]:
-    """Return the IDs of attention maps for which two or more classes share the most votes. `consensus` chooses no class
-    for these maps."""
+    """Return the IDs of attention maps for which several classes share the most votes. `consensus` chooses no class for
+    these maps."""
     return sorted(set(consensus(labels, with_ties=True)["map_id"]) - set(consensus(labels)["map_id"]))
 
 
@@ -279,7 +279,7 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """The agreement of two raters on two classes, over attention maps to which each rater assigned one of the two.
+    """The agreement of two raters on two classes, over the maps to which each rater assigned one of these classes.
 
     Attributes:
         differ: number of maps on which they differ.

@@ -127,8 +127,8 @@ def corrected_shares(
 
 @dataclass(frozen=True)
 class ConfusionErrors:
-    """The confusion probabilities of a pattern classifier for each true class, with standard errors, both estimated
-    from held-out maps.
+    """How often a pattern classifier predicts each class for each true class, as probabilities with standard errors.
+    Both are estimated from held-out maps.
 
     Attributes:
         chance: rows sum to 1. *Shape:* (true class, predicted class).
@@ -252,7 +252,7 @@ def true_changes(
     several: int = 1,
 ) -> Float[np.ndarray, "three class"]:
     """Return the change in the proportion of each class, corrected for classification errors. The three rows are the
-    estimate, the lower bound and the upper bound of its interval.
+    estimate and the lower and upper bounds of its interval.
 
     A change always fits; misfits are detected in the shares before and after (`CorrectedShare.misfit`). Errors of
     inputs and of confusions are independent, so the squares of their half-widths are added.
@@ -278,7 +278,7 @@ def true_shares(
     held_out: Int[np.ndarray, "group class class"],
 ) -> Float[np.ndarray, "three head"]:
     """Return, for each head, the total proportion of the classes `chosen`, corrected for classification errors. The
-    three rows are the estimate, the lower bound and the upper bound of its interval.
+    three rows are the estimate and the lower and upper bounds of its interval.
 
     Misfit is tested by chi-square with as many degrees of freedom as shares are 0 in the fit (Susko 2013, "Likelihood
     ratio tests with boundary constraints using data-dependent degrees of freedom"); bounds are NaN for heads that do

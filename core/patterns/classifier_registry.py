@@ -35,7 +35,7 @@ def open_classifier(db: Database, name: str, *, class_set: str | None = None) ->
 
 
 def snapshots(db: Database) -> Path:
-    """Return the folder next to the database in which training labels and classifiers are saved for jobs."""
+    """Return the folder in which training labels and classifiers are saved for jobs. It is next to the database."""
     return db.path.parent / "snapshots"
 
 
@@ -48,7 +48,7 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
-    """Save a stored pattern classifier to a file, and return the options for a job that uses this classifier."""
+    """Save a stored pattern classifier to a file, and return the options for a job that classifies maps with it."""
     stored = classifiers.one_classifier(db, name)
     file = snapshots(db) / f"classifier-{hashlib.sha256(stored['weights']).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -92,8 +92,8 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
 
 
 def unfamiliar(unsure: float, outside: float) -> bool:
-    """Return whether a classifier is unreliable for a checkpoint, because many of its maps have uncertain predictions
-    or differ from the training maps.
+    """Return whether a classifier is unreliable for a checkpoint: for many maps, its predictions are uncertain, or the
+    maps differ from the training maps.
 
     `unsure` is the fraction of maps with a first choice below UNSURE (5 to 8 % on held-out checkpoints), and `outside`
     the fraction outside the training distribution (1 % of training maps, by construction).

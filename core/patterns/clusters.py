@@ -62,8 +62,8 @@ def cluster_maps(statistics: Statistics, *, seed: int = 0, smallest: int = SMALL
 
 
 def components(statistics: Statistics, *, seed: int = 0) -> Float[np.ndarray, "map component"]:
-    """Return the leading principal components of standardised map statistics. Their number is the smallest that
-    explains the fraction VARIANCE of the variance.
+    """Return the leading principal components of standardised map statistics. Keep as many components as are needed to
+    explain VARIANCE (a fraction) of the total variance.
 
     Raises InputError for too few or equal maps.
     """

@@ -34,8 +34,8 @@ Distances = Float32[np.ndarray, "map map"]
 
 @dataclass(frozen=True)
 class Stability:
-    """The mean adjusted Rand index between clusterings of two random halves. The central 95 % of the values lie between
-    `low` and `high`."""
+    """The mean adjusted Rand index between clusterings of two random halves. `low` and `high` are the bounds of the
+    central 95 % of its values."""
 
     value: float
     low: float
@@ -125,7 +125,7 @@ def _of_half(apart: Distances, half: np.ndarray, sizes: Sequence[int]) -> list[I
 
 def adjusted_rand(one: Int[np.ndarray, " map"], other: Int[np.ndarray, " map"]) -> float:
     """Return the adjusted Rand index of two clusterings, over the maps that both assign to a cluster (label 0 or
-    higher). Return 0 if these are less than a fraction COMMON of all maps, or if either clustering puts them all in one
+    higher). Return 0 if the fraction of such maps is below COMMON, or if either clustering puts all of them in one
     cluster."""
     from sklearn.metrics import adjusted_rand_score  # 1 s of start-up
 

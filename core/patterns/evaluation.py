@@ -124,8 +124,8 @@ def macro_f1(
 
 
 def class_f1(confusion: np.ndarray) -> Float64[np.ndarray, "*sample class"]:
-    """Return the F1 of each class from confusion counts [..., true, predicted]. It is 0 for a class that never
-    occurs."""
+    """Return the F1 of each class from confusion counts [..., true, predicted]. For a class that never occurs, F1 is
+    0."""
     hits = np.diagonal(confusion, axis1=-2, axis2=-1).astype(np.float64)
     return 2 * hits / np.maximum(confusion.sum(-1) + confusion.sum(-2), 1)
 
@@ -144,22 +144,22 @@ def by_group(
 
 
 def group_numbers(groups: Sequence[str]) -> Numbers:
-    """Return the number of the group of each map. Groups are numbered in order of first appearance, from 0."""
+    """For each map, return the number of its group. Groups are numbered from 0 in order of first appearance."""
     order = {name: number for number, name in enumerate(dict.fromkeys(groups))}
     return np.array([order[name] for name in groups], dtype=np.int64)
 
 
 def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
-    """Draw bootstrap samples of groups. Returns, for each sample, the sum of the counts of the drawn groups, as an
-    array [sample, *rest]."""
+    """Draw bootstrap samples of groups. For each sample, return the summed counts of the drawn groups, as an array
+    [sample, *rest]."""
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)
     return np.tensordot(drawn, counts, axes=1)
 
 
 def resampled_maps(numbers: Numbers, *, seed: int, samples: int) -> Iterator[Numbers]:
-    """Draw bootstrap samples of groups, given the number of the group of each map. Yields, for each sample, the indices
-    of the maps of the drawn groups."""
+    """Draw bootstrap samples of groups of maps. `numbers` has the group of each map. Yields, for each sample, the
+    indices of the maps in the drawn groups."""
     members = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
     rng = np.random.default_rng(seed)
     for _ in range(samples):

@@ -294,8 +294,8 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings for fitting a random forest, which may be averaged with a second, boosted model. `rounds` is the number
-    of boosting rounds. If it is 0, there is no second model."""
+    """Settings for fitting a random forest, which may be averaged with a boosted model. `rounds` is the number of
+    boosting rounds. If it is 0, there is no boosted model."""
 
     trees: int = TREES
     seed: int = 0
@@ -307,8 +307,8 @@ SMALLEST_PART = 0.05  # least probability of a class in a soft label
 
 @dataclass(frozen=True)
 class Parts:
-    """Weighted training examples of a classifier. A map with several likely classes contributes one example for each of
-    them. `soft` has all class probabilities of each map, even those that are too small for a training example."""
+    """Weighted training examples of a classifier. A map with several likely classes contributes one example per such
+    class. `soft` has all class probabilities of each map, even those that are too small for a training example."""
 
     maps: np.ndarray
     numbers: np.ndarray

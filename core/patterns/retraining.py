@@ -40,8 +40,8 @@ class Answers:
 
 @dataclass(frozen=True)
 class RetrainingChange:
-    """An evaluation score of the previous and of the retrained classifier, and the change in the score with a CI. The
-    bounds of the CI are None if there are too few inputs.
+    """An evaluation score of the previous and of the retrained classifier, and the change in the score with a CI. If
+    there are too few inputs, the bounds of the CI are None.
 
     `on` is what was held out (checkpoints, heads, inputs), or new maps.
     """
@@ -147,7 +147,7 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
     """Compare two stored classifiers on two sets of maps. The first set was held out from both classifiers. The second
-    was held out from the second classifier and not in the training data of the first."""
+    set was held out from the second classifier and is not in the training data of the first."""
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)

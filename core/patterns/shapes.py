@@ -292,7 +292,7 @@ def statistics(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
 
 def sentence_shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
     """Return row statistics of the two sentences in each map, in the order of SENTENCE_NAMES. For every statistic, the
-    smaller of the two values is in the first half, and the larger in the second half.
+    smaller value is in the first half of the result, and the larger value in the second half.
 
     The border between the sentences is estimated from the map by the split of `two_blocks`. A map that is too short
     for two blocks is one sentence.

@@ -77,8 +77,8 @@ class Snapshot:
         return [k for k, row in enumerate(self.facts) if row.get("own")]
 
     def repeated(self, maps: Sequence[int]) -> list[int]:
-        """Return the given indices of training maps, with those of user-labelled maps repeated OWN_COPIES times. The
-        repetition gives these maps more weight than bundled maps."""
+        """Return the given indices of training maps, with the index of each user-labelled map repeated OWN_COPIES
+        times. These maps then have more weight than bundled maps."""
         own = set(self.own)
         return [k for k in maps for _ in range(OWN_COPIES if k in own else 1)]
 
@@ -125,7 +125,7 @@ def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
 
 
 def present_names(db: Database, name: str) -> dict[str, str]:
-    """Return a dictionary from every class name in a class set, current or former, to the current name of the class."""
+    """Return a dictionary from each current or former class name in a class set to the current name of the class."""
     classes = known_class_set(db, name)
     names = {given: classes.present(given) for given in (*classes.names, *dict(classes.merged))}
     return {given: present for given, present in names.items() if present is not None}

@@ -266,7 +266,7 @@ class ClassifierRecipe:
 
 @dataclass(frozen=True)
 class Epoch:
-    """A record of one training epoch: mean loss in nats, and macro F1 on the training maps."""
+    """One training epoch: the mean loss in nats, and the macro F1 on the training maps."""
 
     number: int
     of: int
@@ -352,8 +352,8 @@ def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence
 def folds(
     labels: Sequence[str], groups: Sequence[str], *, count: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the train and test indices of stratified, grouped cross-validation. Maps of the same group are never
-    divided between train and test."""
+    """Return the train and test indices for stratified, grouped cross-validation. All maps of a group are on the same
+    side."""
     split = StratifiedGroupKFold(n_splits=count, shuffle=True, random_state=seed % 2**32)
     with warnings.catch_warnings():  # a class may have fewer maps than folds
         warnings.filterwarnings("ignore", message="The least populated class in y", category=UserWarning)
@@ -362,7 +362,7 @@ def folds(
 
 @dataclass(frozen=True)
 class Known:
-    """Optional information about the training maps of a classifier, such as their heads and checkpoints.
+    """Optional information about the training maps of a classifier, for example their heads and checkpoints.
 
     Attributes:
         soft: class probabilities to fit, if several people labelled the maps; None for one class per map.
@@ -376,8 +376,8 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """Return the calibration group of each training map. Maps of the same group are held out together. The group is
-        the checkpoint or, if there is only one checkpoint, a group of heads."""
+        """Return the calibration group of each training map. All maps of a group are held out together. The group is
+        the checkpoint or, if there is only one checkpoint, a set of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
             return origins
@@ -433,7 +433,7 @@ def fit(
 
 
 def network_of(kind: str) -> str:
-    """Return the name of the neural network that a kind of classifier uses, such as "paper"."""
+    """Return the name of the neural network, such as "paper", that a classifier of the given kind uses."""
     return "paper" if kind == "both" else kind
 
 

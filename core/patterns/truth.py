@@ -24,7 +24,7 @@ CONVERGED = 1e-4  # largest change of a posterior
 
 @dataclass(frozen=True)
 class Person:
-    """The estimated skill of an annotator, and the confusion counts between true and assigned classes.
+    """The estimated skill of an annotator, and how often the annotator assigns each class to maps of each true class.
 
     Attributes:
         skill: for MACE the probability of not guessing; for Dawid-Skene the expected fraction of correct labels, in

@@ -38,7 +38,8 @@ class Sentences:
         return len(self.heads)
 
     def batches(self, seed: int | None = None) -> Iterator[list[int]]:
-        """Yield batches of indices of equally long sentences. If `seed` is not None, the order is random."""
+        """Yield batches of sentence indices. All sentences in a batch have the same length. If `seed` is not None, the
+        order is random."""
         by_length: dict[int, list[int]] = {}
         order = np.random.default_rng(seed).permutation(len(self)) if seed is not None else np.arange(len(self))
         for number in order.tolist():
@@ -152,7 +153,7 @@ def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " wor
 
 
 def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Draw random governors whose distances from their words are sampled from the distances of gold governors."""
+    """Draw random governors. Their distances from the words are sampled from the distances of gold governors."""
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([np.asarray(chosen) - np.arange(len(chosen)) for chosen in heads])
     return [_drawn(len(chosen), offsets, rng) for chosen in heads]

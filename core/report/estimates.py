@@ -45,7 +45,7 @@ def share_interval(share: float, n: int) -> Estimate:
 
 
 def as_share(estimate: Estimate) -> Estimate:
-    """Clip the bounds of a proportion's confidence interval to 0 and 1."""
+    """Clip both bounds of the confidence interval of a proportion to the range from 0 to 1."""
     low, high = (None if end is None else min(1.0, max(0.0, end)) for end in (estimate.low, estimate.high))
     return Estimate(estimate.value, low, high)
 

@@ -23,7 +23,7 @@ ON_TRAIN_ROWS = {  # each cross-fitted
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of the results of a step: weights, time, code version, number format and device."""
+    """Where the results of a step come from: weights, time, code version, number format and device."""
 
     weights_hash: str | None = None
     created: str | None = None
@@ -61,8 +61,8 @@ class StepResult:
 
     @property
     def question(self) -> Row:
-        """Return the options of this step without the fine-tuned checkpoints. Steps that differ only in the fine-tuning
-        seed then have equal options."""
+        """Return the options of this step without the fine-tuned checkpoints. They are then equal for steps that differ
+        only in the fine-tuning seed."""
         return {name: value for name, value in self.step.asked.items() if name not in ("after", "compare")}
 
     def by_tuned(self) -> dict[str, list[Row]]:
@@ -148,7 +148,7 @@ class Evidence:
         return first_results
 
     def missing(self, part: Part, task: str | None = None) -> str:
-        """Explain why a part of the report has no results: its step failed with an error, or it was not measured."""
+        """Explain why a part of the report has no results: its step failed, or the part was not measured."""
         part_results = [result for result in self.results if result.step.part == part]
         errors = [
             result.error for result in part_results if result.error and (task is None or result.task in (task, None))

@@ -131,7 +131,7 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True)
 class Item:
-    """The identity of one number in a figure or table: its quantity, subject, layer and head."""
+    """Identifies one number in a figure or table by its quantity, subject, layer and head."""
 
     quantity: Quantity
     subject: str = ""

@@ -42,7 +42,7 @@ def by_layer(scores: Sequence[Score]) -> list[Estimate | None]:
 
 
 def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
-    """Return one record per layer from the results of the study of separators."""
+    """Convert the results of the study of separators to one record per layer."""
     return [layer for layer in SeparatorLayer.among(rows) if layer.layer is not None]
 
 

@@ -46,7 +46,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Flag:
-    """Describes how the command line sets one option of a study. An option without a flag can only be set in Python.
+    """Describes how the command line sets one option of a study. Without a flag, an option can only be set in Python.
 
     Attributes:
         name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" for the name of the option.
@@ -82,7 +82,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The partial result of a unit of work, with its provenance. If a field of the provenance is None, the options of
+    """The partial result of a unit of work, with its provenance. A field of the provenance is None if the options of
     the job determine it."""
 
     partial: P
@@ -91,7 +91,7 @@ class Done(Generic[P]):
 
 @dataclass(frozen=True)
 class Finished(Generic[O, P]):
-    """A finished run, as passed to `Study.keep`. A run imported from a file has rows but no partial results."""
+    """A finished run, as `Study.keep` receives it. A run imported from a file has rows but no partial results."""
 
     run: str
     title: str
@@ -160,7 +160,7 @@ class Study(Generic[O, P]):
         return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
-        """Yield each path in the options, with True if the job writes to it or False if the job reads it."""
+        """Yield each path in the options, with True if the job writes to the path or False if it reads the path."""
         for name in (*READ_FROM, *WRITTEN_TO):
             path = getattr(options, name, None)
             if isinstance(path, str) and path:
@@ -199,7 +199,7 @@ class Study(Generic[O, P]):
         return [list(rows)]
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
-        """Return warnings about weak results or inputs that could not be used."""
+        """Return warnings, for example about weak results or about inputs that could not be used."""
         return []
 
     def facts(self, scores: HeadScores) -> list[Fact]:

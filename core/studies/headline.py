@@ -59,7 +59,7 @@ MOST, WORTH = 2, 0.05  # features, and relations, that the sentence names; how f
 
 @dataclass(frozen=True)
 class Fact:
-    """A sentence about one attention head. `source` states where the number in the sentence comes from."""
+    """A sentence about one attention head. `source` states where the number in it comes from."""
 
     about: str
     text: str
@@ -75,7 +75,7 @@ class HeadScores:
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
         """Return up to two scores of the head whose names start with `prefix`, largest difference from the baseline
-        first. These scores exceed their baseline significantly and by at least 0.05."""
+        first. Each score exceeds its baseline significantly and by at least 0.05."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)

@@ -52,18 +52,18 @@ class Most:
 
 
 class First:
-    """Marks a field that has the value of the first partial result after partial results are merged."""
+    """Marks a field that keeps the value of the first partial result when partial results are merged."""
 
 
 class SortedBy:
-    """Marks a tuple of records. Merging joins such tuples, and sorts the records by the named fields."""
+    """Marks a tuple of records. When merged, such tuples are joined, and the records are sorted by the named fields."""
 
     def __init__(self, *names: str) -> None:
         self.key = attrgetter(*names)
 
 
 class MergedBy:
-    """Marks a tuple of records. Merging combines records with the same key. `order` is a further field to sort by."""
+    """Marks a tuple of records. Merging combines records with equal keys. `order` is a further field to sort by."""
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None

@@ -121,7 +121,7 @@ def metrics_of(task: Task) -> tuple[str, ...]:
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return one number per example, whose mean is the metric of the task: accuracy or, for scores, Pearson's r."""
+    """Return one number per example. Their mean is the metric of the task: accuracy or, for scores, Pearson's r."""
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 
@@ -158,7 +158,7 @@ def changed_metric(before: Metric, change: Interval) -> Metric:
 
 
 def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
-    """Return the fraction of True values with the bounds of its 95 % Wilson interval, or three NaNs for no values."""
+    """Return the fraction of True values with its 95 % Wilson interval. Without values, return three NaNs."""
     if not len(hits):
         return (float("nan"),) * 3
     value, low, high = share_intervals(hits.sum(), len(hits))

@@ -38,7 +38,7 @@ def stated(default: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class Figure:
-    """Declares which field of a record is the number that findings and plots show, and how this number is described.
+    """States which field of a record is the number that findings and plots show, and how to describe this number.
 
     Attributes:
         value: field of the number; None if the record overrides `numbers`.

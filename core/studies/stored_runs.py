@@ -38,7 +38,7 @@ def standing(run: Mapping[str, Any]) -> Standing:
 
 
 def hashes_of(text: Any) -> list[str]:
-    """Split the stored text of weight hashes of a run into a list with one hash per checkpoint."""
+    """Split the stored text of a run's weight hashes into a list with one hash per checkpoint."""
     return _BETWEEN.split(text) if isinstance(text, str) and text else []
 
 

@@ -78,13 +78,13 @@ def shown_folder(folder: Path) -> str:
 
 
 class Live:
-    """Writes the status of a training run to a file, at most twice a second. The pages of the app read this file."""
+    """Writes the status of a training run to a file, at most twice a second. The pages of the app read the file."""
 
     def __init__(self, place: Path, every: float = 0.5) -> None:
         self.place, self.every, self.written = place, every, 0.0
 
     def write(self, content: dict[str, Any], *, now: bool = False) -> None:
-        """Write the status of the run. If `now` is False, skip the write within half a second of the last write."""
+        """Write the status of the run. If `now` is False, skip this within half a second of the last write."""
         if not now and time.monotonic() - self.written < self.every:
             return
         self.written = time.monotonic()
@@ -101,7 +101,7 @@ def read_live(path: Path) -> dict[str, Any] | None:
 
 
 def replace_folder(path: Path, fill: Callable[[Path], None]) -> None:
-    """Replace a folder with a new folder that `fill` fills. If this fails, the old folder remains."""
+    """Replace a folder with a new folder whose content `fill` writes. If this fails, the old folder remains."""
     part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
     try:
         shutil.rmtree(part, ignore_errors=True)

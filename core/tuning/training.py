@@ -39,7 +39,7 @@ def save_state(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_state(path: Path, identity: str) -> dict[str, Any] | None:
-    """Load the saved state of the run with this identity, or return None. No code in the file is executed."""
+    """Load the saved state of the training run with this identity, or return None. No code in the file is executed."""
     if not path.is_file():
         return None
     try:

@@ -12,7 +12,7 @@ Random = np.random.Generator
 
 
 def normalised(weights: Any, *, causal: bool = False) -> Map:
-    """Scale each row of an attention map to a sum of 1. If `causal`, weights on later tokens are set to 0 first."""
+    """Scale the rows of an attention map to a sum of 1. If `causal`, first set weights on later tokens to 0."""
     weights = np.tril(weights) if causal else weights
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
@@ -35,7 +35,7 @@ def line(rng: Random, length: int) -> Map:
 
 
 def halves(rng: Random, length: int) -> Map:
-    """Return a synthetic map with one diagonal square for each of two sentences."""
+    """Return a synthetic map of two sentences, with one square on the diagonal for each sentence."""
     cut = int(rng.integers(length // 3, 2 * length // 3))
     picture = np.zeros((length, length))
     picture[:cut, :cut], picture[cut:, cut:] = 1 / cut, 1 / (length - cut)

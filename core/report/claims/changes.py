@@ -104,8 +104,8 @@ def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) 
 
 
 def gain(result: StepResult, feature: str) -> Estimate | None:
-    """Compute how much fine-tuning increases the attention to a feature, averaged over all heads; None if not
-    measured."""
+    """Compute how much fine-tuning increases the attention to a feature, averaged over all heads. Return None if this
+    was not measured."""
     mean = over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint="difference"))
     return None if mean is None or mean.low is None else -mean  # the study's difference is before less after
 

@@ -417,7 +417,7 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
     """Compute three fractions of heads with a vertical stripe: heads significantly above the bound, heads not
-    significantly below it, and heads whose point estimate is above it."""
+    significantly below it, and heads whose estimate is above it."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)

@@ -39,7 +39,7 @@ HOLDS, FAILS, UNDECIDED, UNTESTED, KNOWN_ERROR = OutcomeWord
 
 @dataclass(frozen=True)
 class Decision:
-    """The outcome of a statistical test, with the number that determined it.
+    """The outcome of a statistical test, with the number on which it is based.
 
     Attributes:
         times: for an undecided test, the factor by which the number of examples must grow; None if no number would
@@ -56,8 +56,8 @@ class Decision:
 
     @property
     def clear(self) -> float:
-        """Return the distance of the statistic from the margin, as a multiple of the half-width of its confidence
-        interval; 0 if unknown."""
+        """Return the distance from the statistic to the margin, as a multiple of the half-width of the statistic's
+        confidence interval. Return 0 if it is unknown."""
         if self.statistic is None or self.margin is None:
             return 0.0
         half = _half(self.statistic, above=self.statistic.value > self.margin)
@@ -90,7 +90,7 @@ class Outcome:
 
     @property
     def needed(self) -> int | None:
-        """Estimate how many examples would decide an undecided claim; None if unknown."""
+        """Estimate how many examples would decide an undecided claim. Return None if this is unknown."""
         return math.ceil(self.n * self.times) if self.n and self.times else None
 
 
@@ -272,8 +272,8 @@ def _weakest(decisions: Sequence[Decision]) -> Decision:
 
 
 def times_until(estimate: Estimate, zero: float) -> float | None:
-    """Return the factor by which the number of examples must grow until the confidence interval excludes `zero`, if the
-    estimate stays the same."""
+    """Return how many times as many examples are needed for the confidence interval to exclude `zero`, if the estimate
+    stays the same."""
     return _times(estimate.value - zero, _half(estimate, above=estimate.value > zero))
 
 

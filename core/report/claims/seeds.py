@@ -39,8 +39,8 @@ def luck_of(values: Sequence[float]) -> Luck:
 
 
 def with_luck(rows: Estimate, luck: Luck) -> Estimate:
-    """Widen a confidence interval to include the variation between random seeds. The bounds are None if this variation
-    is unknown."""
+    """Widen a confidence interval to include the variation between random seeds. If this variation is unknown, the
+    bounds are None."""
     if math.isnan(luck.half):
         return Estimate(rows.value)
     low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck.half)
@@ -62,7 +62,8 @@ def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:
 
 
 def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
-    """Decide whether fine-tuning from one initialisation scores higher than from another; None if a score is missing.
+    """Decide whether fine-tuning from one initialisation scores higher than from another. Return None if a score is
+    missing.
 
     The interval covers errors over shared examples and over seeds.
     """
@@ -82,7 +83,7 @@ def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
 
 
 def welch(first: Luck, other: Luck) -> Luck:
-    """Compute the uncertainty due to seeds of the difference between two means over seeds, by Welch's method."""
+    """Compute the uncertainty that random seeds cause in the difference between two means (Welch's method)."""
     squares = [luck.spread**2 / luck.seeds for luck in (first, other)]
     if not any(squares):
         return Luck()

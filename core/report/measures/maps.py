@@ -22,7 +22,7 @@ TOP = 2  # best heads named beside the paper's
 
 
 def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str = "") -> list[Measured]:
-    """Create one measured number per layer. The remaining fields are copied from the record `like`."""
+    """Create one measured number per layer. The other fields are copied from the record `like`."""
     listed = list(estimates)
     return [
         replace(like, item=Item(Quantity.LAYER, subject, layer=k, layers=len(listed)), estimate=estimate)
@@ -196,8 +196,8 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """Count the heads whose value is above a bound. The interval of the count is found by counting the heads' lower and
-    upper confidence limits in the same way."""
+    """Count the heads whose value is above a bound. For the interval of the count, the heads' lower confidence limits,
+    and then their upper limits, are counted in the same way."""
     lows, highs = [score.low for score in some], [score.high for score in some]
     low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)

@@ -58,7 +58,7 @@ def parquet_files(records: Records) -> dict[str, bytes]:
 
 
 def pictures(records: Records) -> dict[str, str]:
-    """Draw the plots of a report as SVG text in the colours of the light theme. Return them by figure or table."""
+    """Draw the plots of a report as SVG text in the colours of the light theme, as a dictionary by figure or table."""
     charts = {exhibit.id: chart_of(exhibit, records.about(exhibit.id)) for exhibit in exhibits()}
     drawn = {
         id: chart.to_dict() | {"config": theme.of_saved_charts()} for id, chart in charts.items() if chart is not None

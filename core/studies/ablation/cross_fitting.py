@@ -45,7 +45,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model trained on all folds except fold `number`, and the score of a constant prediction on this fold."""
+    """A model trained on all folds except the fold `number`, and the score of a constant prediction on that fold."""
 
     number: int
     folder: str
@@ -56,7 +56,7 @@ class TunedPart:
 
 @dataclass(frozen=True)
 class Fold:
-    """A cross-fitting fold: its examples, their positions, and the model that was fine-tuned on the other folds."""
+    """A fold for cross-fitting: its examples, their positions, and the model that was fine-tuned on the other folds."""
 
     model: TunedPart
     learned: list[TaskRow]
@@ -95,7 +95,7 @@ class CrossFittedStudy(Study[O, P]):
         return Done(partial, facts)
 
     def on_fold(self, options: O, fold: Fold, of: TrainingUnit) -> tuple[P, str]:
-        """Test a model on its held-out fold. Return the partial result and the number format used, such as float32."""
+        """Test a model on its held-out fold. Return the partial result and the number format, such as float32."""
         raise NotImplementedError
 
 
@@ -186,7 +186,7 @@ def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
 
 
 def run_without(options: CrossFitting, number: int, initialisation: str, seed: int) -> FinetuningRun:
-    """Describe the fine-tuning run that trains on all cross-fitting folds except the fold with index `number`."""
+    """Describe the fine-tuning run that uses all cross-fitting folds except the fold with the index `number`."""
     task = task_of(options.task)
     name = finetune.run_name(_on_all_rows(options), task.key, initialisation, seed)
     key = f"{name}-without-texts-{number + 1}-of-{options.folds}"
@@ -197,7 +197,7 @@ def run_without(options: CrossFitting, number: int, initialisation: str, seed: i
 
 
 def part_score(task: Task, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """Score a model's predictions on its held-out fold. The baseline is the score of a constant prediction."""
+    """Score a model's predictions on the fold that it was not trained on. The baseline is a constant prediction."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

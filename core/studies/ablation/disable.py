@@ -94,7 +94,7 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Recomputed:
-    """Predictions recomputed in float32, with and without ablating each of the targets in `targets`."""
+    """Predictions recomputed in float32, both without ablation and with each target in `targets` ablated."""
 
     targets: tuple[int, ...]
     rows: Positions
@@ -246,7 +246,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Return the effects of each ablation target, in float32 if all of them are known and in low precision if not."""
+    """Return the effects of each ablation target: in float32 if all of them are known, otherwise in low precision."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -254,7 +254,7 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
-    """Group near-duplicate heads, and return ablation targets: the groups, each of their heads, and random groups."""
+    """Group near-duplicate heads. Return these groups, their single heads and random groups as ablation targets."""
     checkpoint = opened.checkpoint
     key = (checkpoint.name, checkpoint.weights_hash, opened.task.key, data, seed, within)
     if key not in _KNOWN:
@@ -295,8 +295,8 @@ def group_contrasts(
     changed: np.ndarray,
     variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """For each metric, compare the effect of ablating a group of heads with two baselines: the summed effects of
-    ablating its heads one by one, and the mean effect of ablating equally many random heads."""
+    """For each metric, compare the effect of ablating a group of heads with two baselines. One is the summed effects of
+    ablating its heads one by one, the other the mean effect of ablating the same number of random heads."""
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)
@@ -354,7 +354,7 @@ def swept_rows(
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
-    """Return the indices of ablation targets that are recomputed in float32, as their effects may be significant."""
+    """Return the indices of ablation targets to recompute in float32 because their effects may be significant."""
     if not merged.in_float32:
         return ()
     table = _Table(options, task_of(options.task), merged)

@@ -142,7 +142,7 @@ STUDY = FixedPatternStudy()
 
 
 def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
-    """Assign a fixed pattern to every head except the last of each layer, cycling through the patterns."""
+    """Assign a fixed pattern to every head except the last of each layer. The patterns are used in rotation."""
     turns = [name for name in TURNS if not (causal and name == "next")]
     held: dict[str, set[Head]] = {}
     for head in range(heads - 1):
@@ -151,7 +151,7 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
 
 
 def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Intervention]":
-    """Return interventions that fix the attention of the heads in the options. Raises InputError for unknown heads."""
+    """Return interventions that fix the attention of the named heads. Raises InputError for unknown heads."""
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
     operator = capture.interventions.operator_of(options.operator, causal=checkpoint.causal)

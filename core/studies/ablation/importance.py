@@ -65,7 +65,7 @@ class ImportanceOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Gradients of the loss with respect to a factor (xi) on the output of each head, and predictions with each head
+    """Gradients of the loss with respect to a factor (xi) on each head's output, and predictions with each head
     ablated.
 
     Attributes:

@@ -23,7 +23,7 @@ Texts = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Beside:
-    """Two inputs with aligned words, their attention maps between words, and the change between these maps."""
+    """Two inputs with aligned words, their attention maps between words, and the change between the two maps."""
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
     alignment: WordAlignment
@@ -78,8 +78,8 @@ class LogitDifference:
         return logits[..., self.choices[0]] - logits[..., self.choices[1]]
 
     def whole(self) -> float:
-        """Return the logit difference on A minus that on B. Effects are divided by it. Raises InputError if it is near
-        0."""
+        """Return the logit difference on A minus that on B, by which effects are divided. Raises InputError if it is
+        near 0."""
         if abs(self.first - self.second) < 1e-3:
             raise InputError(
                 "The logit differences of the two inputs must differ; they differ by only "
@@ -89,7 +89,8 @@ class LogitDifference:
 
 
 def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
-    """Return the logit difference of the classes predicted for A and B or, if these are equal, of the top two for A."""
+    """Return the logit of the class predicted for A minus that of the class predicted for B. If both classes are the
+    same, use the two most likely classes for A."""
     a, b = first[0], second[0]
     if len(a) == 1:
         return LogitDifference((0,), float(a[0]), float(b[0]))

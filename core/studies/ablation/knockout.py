@@ -96,8 +96,7 @@ class Knocked:
 
 
 class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
-    """Remove attention edges (for example, those to separators) layer by layer, and count how many predictions
-    change."""
+    """Remove attention edges, for example those to separators, layer by layer. Count how many predictions change."""
 
     name, options, partial = "knockout", KnockoutOptions, Knocked
     kinds = (Unmodified, EdgeCut, LinkContrast)
@@ -239,7 +238,7 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """Compute the difference between the two largest logits of each example.
+    """For each example, compute the gap between the largest and the second largest logit.
 
     `logits` [example, label] are computed with edges cut and `plain` without; `plain` determines both labels.
     """

@@ -66,7 +66,7 @@ class Perturbations:
 
 
 class PerturbStudy(setup.ExampleStudy[PerturbOptions, Perturbations]):
-    """Change inputs (for example their names, negation or word order), and count how many predictions change."""
+    """Change inputs, for example their word order or the names they mention, and count how many predictions change."""
 
     name, options, partial = "perturb", PerturbOptions, Perturbations
     kinds = (Unmodified, Perturbation)

@@ -130,7 +130,7 @@ def order_names(options: PruneOptions) -> list[str]:
 
 
 def pruning_headline(rows: Sequence[Row]) -> Headline:
-    """Summarise in one sentence how the metric changes if half of the heads are pruned."""
+    """Describe in one sentence how the metric changes if half of the heads are pruned."""
     steps = PruneStep.among(rows)
     order = steps[0].order
     half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
@@ -181,7 +181,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
-    """Return all heads in the pruning order `name`. Importance is measured on the examples `learned`, if needed."""
+    """Return all heads in the pruning order `name`. If the order needs head importance, measure it on `learned`."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     if name.startswith("random"):

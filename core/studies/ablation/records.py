@@ -35,7 +35,7 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Define one head score per ablation method from a template (name, label, formula), where {} is the method."""
+    """Define a head score for each ablation method. In the template (name, label, formula), {} is the method."""
     return tuple(
         HeadScore(name.format(operator), label.format(operator), formula.format(operator), ("classifier", "labels"),
                   None, None, MICHEL if operator == "zero" else KOVALEVA, about="task")
@@ -86,7 +86,7 @@ class SeededRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSource(Result):
-    """The share of the variance of scores between fine-tuning runs that is due to one source of randomness."""
+    """The share of the variance of scores that one source of randomness causes between fine-tuning runs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     FIGURE = Figure("share", "share of the spread|{task}|{metric}")
@@ -105,7 +105,7 @@ class SeedSource(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSpread(Result):
-    """The variation of scores between fine-tuning runs, and the standard error due to the limited number of dev
+    """How much scores vary between fine-tuning runs, and the standard error due to the limited number of dev
     examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("spread",)
@@ -182,7 +182,7 @@ class CrossFittedPart(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportantHead(Result):
-    """The gradient-based importance of a head, normalised and unnormalised. The most important head has rank 1."""
+    """The gradient-based importance of a head, with and without normalisation. Rank 1 is the most important head."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("gradient", "gradient of the loss|{task}")  # `value` may be normalised within each layer
@@ -200,7 +200,7 @@ class ImportantHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RankCorrelation(Result):
-    """A rank correlation over n heads, between importance and another score or between the effects of two ablations."""
+    """A rank correlation over n heads: of importance with another score, or of the effects of two ablations."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
     name: str
@@ -236,7 +236,7 @@ class PruneStep(Result):
 
 @dataclass(frozen=True)
 class SharedEffect:
-    """The change in the main metric in each of two runs that ablate the same target."""
+    """The change in the main metric when the same target is ablated, in each of two runs."""
 
     name: str
     this: float | None
@@ -340,7 +340,7 @@ class AblatedTarget(TargetResult):
 
 @dataclass(frozen=True, kw_only=True)
 class SplitHalf(Result):
-    """The gain from the best ablation target on the half of the examples that selected it, and on the other half."""
+    """The gain from the ablation target that is best on one half of the examples, on this and on the other half."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("split half",)
     name: str
@@ -356,7 +356,7 @@ class SplitHalf(Result):
 
     @property
     def gain(self) -> Estimate:
-        """Return the gain of the best ablation target on the held-out half of the examples, or NaN if not measured."""
+        """Return the gain of the best ablation target on the held-out half of the examples, or NaN if it is unknown."""
         return Estimate(or_nan(self.held_out), self.low, self.high)
 
 
@@ -428,7 +428,7 @@ class OperatorAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestSummary(Result):
-    """The overall result of a sequential test of ablation targets, with counts of verdicts and forward passes."""
+    """The overall result of a sequential test: the numbers of targets with each verdict, and of forward passes."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("race",)
     name: str = stated("race")
@@ -485,7 +485,7 @@ class SequentialTestVerdict(TargetResult):
 
 @dataclass(frozen=True, kw_only=True)
 class InterimAnalysis(Result):
-    """One interim analysis of a sequential test, with counts of undecided and decided ablation targets."""
+    """One interim analysis of a sequential test: how many ablation targets are decided, and how many are undecided."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("look",)
     name: str
@@ -504,7 +504,7 @@ class InterimAnalysis(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Changed(Result):
-    """Predictions after an intervention, compared with the unmodified model. p is corrected over all interventions."""
+    """How predictions under an intervention differ from the original ones. p is corrected over interventions."""
 
     name: str
     task: str | None = None
@@ -534,8 +534,8 @@ class EdgeCut(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkContrast(Result):
-    """A comparison between cutting two kinds of word links in all layers. At each distance, equally many links of both
-    kinds are cut.
+    """Compare the effects of cutting two kinds of word links in all layers. At each distance, the same number of links
+    of each kind is cut.
 
     Attributes:
         first, other: kinds of links, such as "noun-adjective".
@@ -589,7 +589,7 @@ class SeparatorLayer(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class Patched(TargetResult):
-    """The effect of patching one component: the recovered fraction of the logit difference, with a corrected
+    """The effect of patching one component: the fraction of the logit difference that it recovers, with a corrected
     p-value."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
@@ -744,8 +744,7 @@ def _variant_row(variant: AblatedTarget) -> Row:
 
 
 def ablation_sentence(rows: Sequence[Row]) -> str:
-    """Describe the significant effects of an ablation, and the ablation target with the best score on held-out
-    examples."""
+    """Describe which effects of an ablation are significant, and which target scores best on held-out examples."""
     variants = AblatedTarget.among(rows)
     significant = ", ".join(variant.name for variant in variants if variant.p < SIGNIFICANT)
     effects = f"the effects of ablating {significant} are significant" if significant else "no effect is significant"

@@ -285,7 +285,7 @@ FEWEST_RUNS = 5  # for an interval of the variance they share
 
 @dataclass(frozen=True)
 class VarianceSource:
-    """A factor of a Latin square, or its residual, with the share of the variance that it explains.
+    """A factor of a Latin square, or the residual, with the share of the variance that it explains.
 
     For the residual, only the first three fields are set. If all scores are equal, `share` and `deviation` are None.
 
@@ -367,7 +367,7 @@ def _main(part: float, residual: float, side: int, total: float, chance: float) 
 
 
 def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarray, "run head"]:
-    """Mark the `top` heads with the highest values in each run. Of equal values, the first ones are marked."""
+    """Mark the `top` heads with the highest values in each run. In case of ties, earlier heads are marked."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :top]
     chosen = np.zeros(values.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)

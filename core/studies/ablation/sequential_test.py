@@ -312,7 +312,7 @@ def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SequentialTestState:
-    """The state of a sequential test after some measurements."""
+    """The state of a sequential test, derived from the measurements so far."""
 
     options: SequentialTestOptions
     task: Task
@@ -375,7 +375,7 @@ class SequentialTestState:
 
     @cached_property
     def left(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the targets that matter, and the examples on which their effect on the metric is not measured yet."""
+        """Return the targets that matter, and the examples on which their effect on the metric is still unknown."""
         matter = np.flatnonzero([verdict == "matters" for verdict in self.standings.verdicts])
         if not self.options.survivors or not len(matter):
             return matter[:0], matter[:0]

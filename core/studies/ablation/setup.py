@@ -110,7 +110,7 @@ def strongest_rival(logits: np.ndarray, answer: np.ndarray) -> np.ndarray:
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """Load the classifier named in the options in float32. The option `dtype` applies only to recomputed layers."""
+    """Load the classifier that the options name, in float32. The option `dtype` applies only to recomputed layers."""
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
@@ -134,7 +134,8 @@ class ExampleStudy(Study[O, P]):
     def on_examples(
         self, options: O, opened: Opened, rows: Sequence[TaskRow], unit: ExampleUnit
     ) -> tuple[P, str | None]:
-        """Measure the classifier on `rows`. Also return the number format if it differs from that of the checkpoint."""
+        """Measure the classifier on `rows`. If the number format differs from that of the checkpoint, also return the
+        format."""
         raise NotImplementedError
 
 

@@ -102,7 +102,7 @@ class SinkPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkScore(Score):
-    """The attention of a head to its sink (the token kind it attends to most), or the effect of changing the sink.
+    """How much a head attends to its sink (the token kind it attends to most), or the effect of changing the sink.
 
     Attributes:
         verdict: one of VERDICTS; None for heads without a sink.
@@ -373,7 +373,7 @@ def sink_of(found: SinkPartial, head: Head) -> int | None:
 
 
 def joint_intervals(effects: np.ndarray) -> np.ndarray:
-    """Compute the mean of each effect, with Bonferroni intervals that jointly contain all true means in 95 % of cases.
+    """Compute the mean of each effect with a Bonferroni interval. All true means are inside in 95 % of cases.
 
     `effects` are not negative and have the shape (target, effect, example). The result has the shape (target, effect,
     3). If only one effect differs from 0, the interval is the range of the effects.
@@ -391,7 +391,7 @@ def joint_intervals(effects: np.ndarray) -> np.ndarray:
 
 
 def verdict_of(whole: Sequence[float], removed: Sequence[float], replaced: Sequence[float], margin: float) -> str:
-    """Classify an attention sink as no-op, constant or broadcast, based on confidence intervals. These are for the
+    """Classify an attention sink as no-op, constant or broadcast. The class follows from confidence intervals of the
     effects of ablating the head (`whole`), removing the sink, and replacing the sink with its mean over inputs."""
     if not whole[0] > margin:
         return NOTHING

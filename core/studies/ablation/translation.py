@@ -232,7 +232,7 @@ class PrunedColumn(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedHead(TranslationHead):
-    """The fraction of translated words for which a cross-attention head attends most to the aligned source word.
+    """How often a cross-attention head attends most to the source word that is aligned with the translated word.
 
     `baseline` is the best guess from positions and `above` the difference. `best` marks the best head on training
     examples.

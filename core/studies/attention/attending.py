@@ -70,7 +70,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return outstanding(rows, self.ranked_by) if self.ranked_by else super().shown(rows)
 
     def measured_now(self, options: A, checkpoint: Any, open_pipeline: Callable[[str | None], Any]) -> list[Row]:
-        """Measure the typed texts with a checkpoint that is already open. Raises InputError for invalid texts."""
+        """Measure the texts that the user typed, with an open checkpoint. Raises InputError for invalid texts."""
         measure = self.measure(options, checkpoint)
         pipeline = open_pipeline(options.pipeline) if measure.tags else None
         self.observe(measure, checkpoint, pipeline, sources(options, PASTED))
@@ -78,7 +78,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """Create a score whose head and value are not set. If no value could be computed, `note` states the reason."""
+    """Create a score without a head and a value. If no value could be computed, `note` states the reason."""
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 
@@ -106,7 +106,7 @@ def of_heads(
 
 
 def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:
-    """Copy the score of a head, and add its baseline and its difference from the baseline."""
+    """Copy the score of a head, and add its baseline and its difference from this baseline."""
     above, low, high = ends(effect, layer, head)
     baseline = None if score.value is None else score.value - above
     return replace(score, baseline=baseline, effect=above, effect_low=low, effect_high=high)

@@ -165,7 +165,8 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Copy a score, adding its p-value and its contrast (attention not explained by distance and word classes)."""
+    """Copy a score, and add its p-value and its contrast. The contrast is the attention that distance and word classes
+    do not explain."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head

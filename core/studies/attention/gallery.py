@@ -24,7 +24,7 @@ ENDS, DECILES = 3, range(10, 100, 10)
 
 @dataclass(frozen=True)
 class Chosen:
-    """An input in the gallery of a head, with its score and rank. Ranks are names such as "highest 1" or "90 %"."""
+    """An input in the gallery of a head, with its score and rank. A rank is a name such as "highest 1" or "90 %"."""
 
     input: int
     where: str
@@ -64,7 +64,7 @@ def input_scores(
 
 
 def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
-    """Choose inputs for a gallery, sorted by value: those with the highest and lowest values and one per decile."""
+    """Choose inputs for a gallery and sort them by value. Choose the highest and lowest values, and one per decile."""
     defined = np.flatnonzero(~np.isnan(values))
     order = defined[np.argsort(-values[defined], kind="stable")]
     count, places = len(order), {}

@@ -80,7 +80,7 @@ class Prepared:
 
 @runtime_checkable
 class Measurement(Protocol):
-    """Accumulates measurements of one kind on one checkpoint. `tags` is True if these need part-of-speech tags."""
+    """Accumulates measurements of one kind on one checkpoint. If `tags` is True, they need part-of-speech tags."""
 
     tags: bool
 
@@ -169,7 +169,7 @@ class TaggedPieces:
 
 
 class FeatureFinder:
-    """Finds the tokens that have given linguistic features, and caches the features of words by their tags."""
+    """Finds the tokens that have given linguistic features. Features of words are cached by the tags of the words."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
@@ -391,7 +391,7 @@ class BudgetMeasure:
 
 
 class RelationMeasure:
-    """Accumulates attention between words that a relation links, over the inputs of one checkpoint."""
+    """Accumulates attention between words that are linked by a relation, over the inputs of one checkpoint."""
 
     tags = True
 
@@ -555,7 +555,7 @@ class PatternMeasure:
 
 
 class EffectiveMeasure:
-    """Accumulates raw and effective attention to token types, and their correlation, over inputs."""
+    """Accumulates raw and effective attention to token types, and the correlation between the two, over inputs."""
 
     tags = False
 

@@ -85,7 +85,7 @@ class BudgetSums(Sums):
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Sums of raw and effective attention to each type of token, and of the correlation r between both.
+    """Sums of raw and effective attention to each type of token, and of the correlation r between the two.
 
     `by_length` has the sum of r and the number of inputs for each number of tokens; `squares` has sums of r squared.
     """
@@ -103,7 +103,7 @@ class RoleSums(Sums):
 
 @dataclass(frozen=True)
 class NormSums(Sums):
-    """Sums over inputs of norm-based attention to features, its statistics, and vector norms by type of token."""
+    """Sums over inputs: norm-based attention to features, its statistics, and vector norms by type of token."""
 
     features: FeatureSums
     statistics: StatisticsSums
@@ -111,8 +111,8 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Sums of three quantities over inputs: distances between heads, attention maps, and comparisons of heads on
-    different inputs.
+    """Sums over inputs of three quantities: distances between heads, attention maps, and how much nearer other heads
+    are than the same head on another input.
 
     Attributes:
         distances: sums over `rows` map rows. *Shape:* (head, head).

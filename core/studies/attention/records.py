@@ -73,7 +73,7 @@ class Score(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RelationScore(Score):
-    """The score of a head for a syntactic relation. `accuracy` states how often its top weight is on the related
+    """The score of a head for a syntactic relation. `accuracy` is how often the head attends most to the related
     word."""
 
     accuracy: float | None = None
@@ -87,7 +87,7 @@ class RelationScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyScore(Score):
-    """The accuracy on test, for a dependency relation and direction, of the head that is most accurate on dev."""
+    """For one dependency relation and direction, the test accuracy of the head that is most accurate on dev."""
 
     distance: int | None = None
     dev: float | None = None
@@ -203,7 +203,7 @@ class ChangeScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlikeHead(Result):
-    """An attention head, its nearest head (`other`), the distance between the two, and its group of similar heads."""
+    """An attention head with its nearest head (`other`), their distance, and the head's group of similar heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "distance to the nearest head|{task}")
@@ -223,8 +223,8 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """One number about a head in a group of similar heads. It is either the number of the group or how clearly the head
-    belongs to the group, as `statistic` states."""
+    """A number about a head in a group of similar heads. `statistic` states which: the number of the group, or how
+    clearly the head belongs to this group."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")
@@ -241,7 +241,7 @@ class GroupMember(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedHead(Result):
-    """The distance between a head's maps on different inputs, minus the distance to the nearest other head on the same
+    """The distance between a head's maps on different inputs, minus its distance to the nearest other head on the same
     inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeated",)

@@ -138,7 +138,7 @@ def _head(sums: PatternSums, number: int) -> Row:
 
 
 def repeated(sums: PatternSums) -> list[Result]:
-    """For every head, compare the distance to the nearest other head with the distance to itself on other inputs."""
+    """For every head, compare its distance to the nearest other head with its distance to itself on other inputs."""
     draws = [scoring.repetition.repeated(own, sums.pairs.tolist()) for own in sums.nearer]
     if not draws or draws[0] is None:
         return []

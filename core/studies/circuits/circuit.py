@@ -76,7 +76,7 @@ EVERY_EDGE = 2500  # up to which all edges race; beyond, the strongest by attrib
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CircuitOptions(ExampleOptions):
-    """Options for a circuit search: the checkpoint, the pairs of inputs, and the rules of the statistical test."""
+    """Options for a circuit search: the checkpoint, the input pairs, and the settings of the statistical test."""
 
     limit: Limit = 400
     kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(PAIR_KINDS)}")] = OTHER_ROW
@@ -121,7 +121,7 @@ class CircuitOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class CircuitPartial:
-    """Measurements of a circuit search. Fields that a unit of work did not measure are None.
+    """What a circuit search has measured. Fields that a unit of work did not measure are None.
 
     Attributes:
         pairs: all pairs, from the first unit.
@@ -319,7 +319,7 @@ NAMED = 3  # edges that the headline names
 
 @dataclass(frozen=True)
 class CircuitState:
-    """The current state of a circuit search: its options, and the measurements made so far."""
+    """The current state of a circuit search: its options and all measurements so far."""
 
     options: "CircuitOptions"
     taken: CircuitPartial
@@ -363,7 +363,7 @@ class CircuitState:
 
     @cached_property
     def proposed(self) -> np.ndarray:
-        """Return the indices of the edges with the strongest attribution, whose effects are then measured exactly."""
+        """Return the indices of the edges with the strongest attribution. Their effects are then measured exactly."""
         order = np.argsort(-np.abs(self.attribution.mean(1)), kind="stable")
         every = len(order) if len(order) <= EVERY_EDGE else 1000
         return np.sort(order[: self.options.strongest or every])
@@ -377,12 +377,12 @@ class CircuitState:
 
     @cached_property
     def raced(self) -> np.ndarray:
-        """Return the indices of all edges whose effects are measured by patching."""
+        """Return the indices of all edges that are patched to measure their effects."""
         return np.sort(np.concatenate([self.proposed, self.sampled]))
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean absolute change in the logit difference from input A to B, which is the unit of margins."""
+        """Return the mean absolute change in the logit difference from input A to B. Margins are multiples of it."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
@@ -432,8 +432,8 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """List the circuits to evaluate as tuples (how edges are chosen, number of edges, index). The index numbers random
-    draws or layers without edges, and is otherwise 0."""
+    """List the circuits to evaluate, as tuples (how edges are chosen, number of edges, index). The index is the number
+    of a random draw, or of the layer without edges. It is otherwise 0."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -532,7 +532,7 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
 
 
 def said_of_stability(circuit: CircuitSummary) -> str:
-    """Describe in one sentence how many edges of the circuit recur in most random halves of the input pairs."""
+    """Describe how stable the circuit is: how many of its edges recur in most random halves of the input pairs."""
     if circuit.level is None:
         return "An earlier version chose stable edges by an invalid rule. Run the study again."
     if not circuit.stable:
@@ -670,7 +670,7 @@ class PairSet:
 
 @dataclass(frozen=True)
 class Division:
-    """The division of input pairs, as indices: pairs for testing edges, pairs for evaluating circuits, and controls."""
+    """How input pairs are divided, as indices: pairs for testing edges, pairs for evaluating circuits, and controls."""
 
     deciding: np.ndarray
     judging: np.ndarray
@@ -751,7 +751,7 @@ def _answers(logits: np.ndarray) -> np.ndarray:
 def other_text(
     options: "CircuitOptions", opened: setup.Opened, text: tuple[Texts, Texts | None], number: int
 ) -> Texts | None:
-    """Create the text of input B, or read it from the file of pairs. Return None if input A cannot be perturbed."""
+    """Create input B, or read it from the file of pairs. Return None if input A cannot be perturbed."""
     if text[1] is not None:
         return text[1]
     row = TaskRow(str(number), text[0][0], text[0][1], 0)

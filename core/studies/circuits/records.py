@@ -20,7 +20,7 @@ def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] |
 
 @dataclass(frozen=True, kw_only=True)
 class GatedHead(Result):
-    """A head, its fitted gates (factors from 0 to 1 on its output), and the class that follows from the gates.
+    """A head with its fitted gates (factors from 0 to 1 on its output), and the class that the gates imply.
 
     Attributes:
         gate_class: "undecided" if no class holds.
@@ -50,7 +50,7 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """The effect of ablating all irrelevant (or all interfering) heads, compared with equally many random heads."""
+    """The effect of ablating all irrelevant (or interfering) heads, compared with the same number of random heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str
@@ -69,7 +69,7 @@ class TogetherCheck(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint(Result):
-    """How many gates stay open under one penalty on open gates, and how much the closed gates increase the loss."""
+    """The number of gates that stay open under one penalty, and how much the closed gates increase the loss."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("price",)
     price: float
@@ -96,7 +96,7 @@ class RankingCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadPair(Result):
-    """The interaction of two heads, in logits: the effect of ablating both minus the sum of their separate effects."""
+    """The interaction of two heads, in logits: the effect of ablating both minus the sum of their single effects."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
     FIGURE = Figure("interaction", "interaction of two heads")
@@ -151,7 +151,7 @@ class ShapleyHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleySum(Result):
-    """The mean logit difference with all heads and with no heads. Shapley values add up to the gap between the two."""
+    """The mean logit difference with all heads and with no heads. The Shapley values sum to the gap between the two."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sum",)
     with_all: float
@@ -228,8 +228,8 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of one edge in logits, without clipping, over all input pairs with different answers or over all
-    input pairs with equal answers."""
+    """The mean effect of one edge in logits, without clipping. The mean is over input pairs with different answers, or
+    over those with equal answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")

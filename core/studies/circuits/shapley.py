@@ -226,7 +226,7 @@ def values_of(
 def along_orders(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], ranked: Sequence[Sequence[int]]
 ) -> ShapleyPartial:
-    """For each pruning order, compute the logit difference on held-out examples while heads are pruned one by one."""
+    """For each pruning order, prune heads one by one, and compute the logit difference on held-out examples."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     sets = [frozenset(all_of_heads[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]

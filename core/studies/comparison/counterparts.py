@@ -96,7 +96,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A baseline for head similarities, from randomly initialised models with the architecture of another checkpoint.
+    """A baseline for head similarities, computed with randomly initialised models of another checkpoint's architecture.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).
@@ -313,7 +313,7 @@ def summary(
 
 
 def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSummary]:
-    """For each head, count the other checkpoints in which it has a counterpart, and summarise these counts."""
+    """For each head, count the other checkpoints that have a counterpart of it, and summarise these counts."""
     runs = list(dict.fromkeys(head.compare for head in heads))
     if len(runs) < LEAST_RUNS:
         return []

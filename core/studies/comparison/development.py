@@ -467,8 +467,8 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """Return, for each head, the index of the first snapshot from which its score stays above `bound`, or NEVER if it
-    does not."""
+    """For each head, return the index of the snapshot from which its score stays above `bound`. Return NEVER for a head
+    without such a snapshot."""
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
     return np.where(stays[-1], stays.argmax(0), NEVER)
@@ -476,7 +476,7 @@ def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -
 
 @dataclass(frozen=True)
 class RoleOrder:
-    """The time in training at which heads acquired one role, with a bootstrap interval over heads.
+    """When heads acquired one role in training, with a bootstrap interval over heads.
 
     Attributes:
         median, low, high: the first snapshot at which half of the heads have the role, with its 95 % bootstrap interval

@@ -9,7 +9,7 @@ from ..records import Figure, Result, stated
 
 @dataclass(frozen=True, kw_only=True)
 class Counterpart(Result):
-    """A head and its most similar head in another checkpoint under one-to-one matching, with their similarity.
+    """A head, the head that one-to-one matching assigns to it in another checkpoint, and their similarity.
 
     Attributes:
         match_layer, match_head: one to one; None if the other checkpoint has no head left.
@@ -56,7 +56,7 @@ class Counterpart(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CounterpartsSummary(Result):
-    """A summary of the comparison of two checkpoints: how maps were compared, and how many heads have a counterpart.
+    """A summary of the comparison of two checkpoints: how maps are compared, and how many heads have a counterpart.
 
     Attributes:
         keys: "tokens", or "words" if the tokenizers differ.
@@ -84,8 +84,8 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """The number of other checkpoints in which a head has a counterpart, and in which this has the same layer and
-    position."""
+    """In how many other checkpoints a head has a counterpart, and in how many of them the counterpart has the same
+    layer and position."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str
@@ -103,7 +103,7 @@ class Recurrence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrenceSummary(Result):
-    """The fraction of heads with a counterpart in another checkpoint: the mean over checkpoints with a t interval."""
+    """The fraction of heads with a counterpart in another checkpoint, averaged over checkpoints, with a t interval."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurring",)
     checkpoint: str
@@ -144,7 +144,7 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """The training snapshot from which a head has a role until the end of training.
+    """The training snapshot from which a head keeps a role until the end of training.
 
     Attributes:
         score, bound: the head has the role while the score is above the bound.

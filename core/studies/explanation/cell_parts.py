@@ -20,7 +20,7 @@ BY_PLACE = "added by place alone"  # a bias of the scores themselves (T5)
 
 @dataclass(frozen=True)
 class CellTerm:
-    """One term of an attention score, due to one contribution to the query and one contribution to the key.
+    """One term of an attention score. It is due to one contribution to the query and one contribution to the key.
 
     Terms are log odds between keys (nats), relative to their mean over visible keys. `query_part` and `key_part` name
     the contributions, such as "position 5", "L1H4's output on 'teacher'" or, for groups, "heads of L1".
@@ -42,7 +42,7 @@ class Cell:
     terms: tuple[CellTerm, ...]
 
     def largest(self, count: int) -> list[CellTerm]:
-        """Return the terms with the largest absolute values, followed by one term that is the sum of the rest."""
+        """Return the terms with the largest absolute values, then the sum of all other terms as one term."""
         rest = self.terms[count:]
         others = [CellTerm(f"{len(rest)} others", "", sum(term.value for term in rest))] if rest else []
         return [*self.terms[:count], *others]

@@ -111,7 +111,7 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """The agreement of predicted and measured changes in a head's maps, as a rank correlation over removed
+    """How well predicted changes in a head's maps agree with measured changes, as a rank correlation over removed
     contributions.
 
     Attributes:
@@ -138,7 +138,7 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """A head score: how much of the variance of a head's attention scores one kind of contribution explains.
+    """A head score: the share of the variance of a head's attention scores that one kind of contribution explains.
 
     Attributes:
         statistic: "score share" of a kind of contribution, or "composition" with the earlier head of the largest share.
@@ -201,8 +201,8 @@ class LayerShares:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums over the inputs of one task. The share of each contribution in attention scores and the effect of its
-    removal are computed from them."""
+    """Sums over the inputs of one task, from which two results are computed: the share of each contribution in
+    attention scores, and the effect of removing it."""
 
     checkpoint: str
     task: str
@@ -212,7 +212,8 @@ class ScoreSums:
 
 @dataclass(frozen=True)
 class WhyPartial:
-    """Sums for computing the shares of contributions and the effects of their removal, by checkpoint and task."""
+    """Sums from which the shares of contributions and the effects of removing them are computed, by checkpoint and
+    task."""
 
     pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
@@ -400,8 +401,8 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Yield, for each head, the rank correlation between predicted and measured changes in its maps, and then the
-    median of these correlations over heads."""
+    """For each head, yield the rank correlation between predicted and measured changes in its maps. Then yield the
+    median of these correlations."""
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
         yield from heads

@@ -70,7 +70,7 @@ class WritesOptions(InputOptions):
 
 @dataclass(frozen=True)
 class WrittenOnText:
-    """The tokens that a head promotes and suppresses at one position because of the token that it attends to most."""
+    """The tokens that a head promotes and suppresses at one position, because of the token to which it attends most."""
 
     example: int
     layer: int
@@ -335,7 +335,7 @@ def _from_weights(options: WritesOptions, checkpoint: Any) -> WritesPartial:
 def from_weights(
     checkpoint: Any, sample: np.ndarray, relations: dict[str, list[tuple[int, int]]], chance: np.random.Generator
 ) -> WritesPartial:
-    """Compute from the weights how strongly heads copy tokens, and how often heads map a word to a related word."""
+    """Compute from the weights how strongly heads copy tokens, and how often they map a word to a related word."""
     shape, pairs = (checkpoint.layers, checkpoint.heads), [pair for own in relations.values() for pair in own]
     sources, targets = (np.array([pair[side] for pair in pairs], dtype=int) for side in (0, 1))
     parts = np.cumsum([0, *map(len, relations.values())])

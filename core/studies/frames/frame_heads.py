@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Filter:
-    """Rules for selecting annotated sentences, with the values of the paper as defaults. A rule is turned off by None.
+    """Rules for selecting annotated sentences. By default, they have the values of the paper. None turns a rule off.
 
     Attributes:
         longest_sentence: at most this many tokens of nltk.word_tokenize (section 4.2).
@@ -105,7 +105,7 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected sentences, and how many each rule excluded. A sentence counts only for the first rule it fails."""
+    """The selected sentences, and how many each rule excluded. Only the first rule that a sentence fails counts."""
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]
@@ -228,7 +228,8 @@ class FrameHeadsOptions:
 
 @dataclass(frozen=True)
 class Draws:
-    """Sums of frame-link scores over n sentences or links, both as observed and in random draws from each null model.
+    """Sums of frame-link scores over n sentences or links: the observed scores, and those in random draws from each
+    null model.
 
     Attributes:
         habits: attention of each head to the previous, next and first position. *Shape:* (head,) each.
@@ -446,7 +447,7 @@ def rules_of(options: FrameHeadsOptions) -> Filter:
 
 
 def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
-    """Return the sentences that pass the filter, and all sentences read. Raises InputError if no sentence passes."""
+    """Return the sentences that pass the filter, and all sentences that were read. Raises InputError if none passes."""
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))
     if not selection.kept:
@@ -497,7 +498,7 @@ class Entry:
 def entries_of(
     encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> list[Entry]:
-    """Create the entries that are each scored as one observation: one per sentence or, if requested, per link."""
+    """Group frame links into entries, which are scored one by one. An entry is a sentence or, if requested, a link."""
     entries = []
     for k, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
         links = links_in_pieces(encoding, sentence, core=options.core)

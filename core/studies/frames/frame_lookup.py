@@ -24,7 +24,7 @@ APART = 3  # words that may stand between the parts of a unit of several words (
 
 
 class Target(NamedTuple):
-    """A word that may evoke a frame, with the frame, its lexical unit, and the positions of the unit's other words."""
+    """A word that may evoke a frame, with the frame, the lexical unit, and the positions of this unit's other words."""
 
     word: int
     unit: str
@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
 
 def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
-    """Find the words that may evoke a frame according to the lexicon, and return predicates first."""
+    """Find the words that may evoke a frame according to the lexicon. Predicates come first."""
     targets = []
     for number, word in enumerate(tagged.words):
         frames = [pair for lemma in lemmas(word.text) for pair in lexicon.frames(lemma, word.pos)]
@@ -202,8 +202,7 @@ class LinkPicture:
 
 @dataclass(frozen=True)
 class LinkReading:
-    """The way in which frame links are scored: the direction, the pairing of tokens, and whether to skip the first
-    token."""
+    """How frame links are scored: in which direction, how tokens are paired, and whether the first token is skipped."""
 
     direction: str
     pairing: str = "product"

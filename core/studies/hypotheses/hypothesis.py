@@ -53,7 +53,7 @@ FRAME_SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RowChoice:
-    """A selection of task examples, or of sentences with frames, by split, limit and seed."""
+    """Selects task examples, or sentences with frames, by split, limit and seed."""
 
     task: str
     split: str = "dev"
@@ -239,12 +239,12 @@ STUDY = HypothesisStudy()
 
 
 def mark_of(row: TaskRow) -> str:
-    """Hash the texts of an example. The hash does not depend on the ID or label."""
+    """Hash the texts of an example. The hash does not depend on the example's ID or label."""
     return _hashed([row.text, row.pair])
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """Return hashes of the letters and of the token IDs of an input. Inputs that share a hash are duplicates."""
+    """Return two hashes of an input: of its letters, and of its token IDs. Inputs that share a hash are duplicates."""
     return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
 
 

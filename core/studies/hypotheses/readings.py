@@ -81,7 +81,7 @@ def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) 
 
 
 def above(means: Means, least: float) -> Means:
-    """Copy accumulated means after subtracting `least` from the value of every input."""
+    """Copy accumulated means, and subtract `least` from the value of every input."""
     shifted = means.columns(range(means.sums.shape[-1]))
     shifted.sums = means.sums - least * means.counts[:, :, None, :]
     return shifted
@@ -266,7 +266,7 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Accumulate one number per example, such as the change in loss, as if it were the score of a single head."""
+    """Accumulate one number per example, such as the change in loss, as the score of a single head."""
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means
@@ -409,7 +409,7 @@ NORMAL = 1.959964  # of a 95 % interval
 
 
 def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the fraction of a head's maps in a pattern class, both raw and corrected for misclassification."""
+    """Measure the fraction of a head's maps in a pattern class, both raw and corrected for classifier errors."""
     (piece,) = partial.pieces
     head.within(*piece.classes.shape[1:])
     numbers, names = piece.classes[:, head.layer, head.head], list(piece.names)

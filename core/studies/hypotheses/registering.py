@@ -128,7 +128,7 @@ def register(
 
 
 def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[Row]:
-    """Find earlier runs and jobs with the same weights, and count how many test inputs each of them has used."""
+    """Find earlier runs and jobs with the same weights. For each of them, count how many test inputs it has used."""
     wanted, ids = {mark for _, _, *marks in judged for mark in marks}, {row_id for row_id, *_ in judged}
     rows_of: dict[tuple[str, str, str | None], dict[str, TaskRow]] = {}
     sentences_of = cache(_sentences_of)

@@ -15,7 +15,7 @@ from ...patterns.training import Classifier
 
 
 def large_enough(checkpoint: Checkpoint, inputs: Sequence[Any]) -> tuple[list[Any], list[Encoding]]:
-    """Return the inputs with enough tokens to show a pattern (more than TOO_SMALL), and their encodings."""
+    """Return the inputs that have enough tokens (more than TOO_SMALL) to show a pattern, and their encodings."""
     both = [(one, checkpoint.encode(one.text, one.pair)) for one in inputs]
     large = [(one, encoding) for one, encoding in both if len(encoding) > TOO_SMALL]
     return [one for one, _ in large], [encoding for _, encoding in large]

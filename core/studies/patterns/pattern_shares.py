@@ -55,7 +55,7 @@ class PatternSharesOptions:
 
 @dataclass(frozen=True)
 class ClassifiedChunk:
-    """The pattern class of every attention map for a chunk of inputs. The first axis of each array is the input.
+    """The pattern class of every attention map for a chunk of inputs. The first axis of each array is over inputs.
 
     Attributes:
         classes: class numbers. *Shape:* (input, layer, head), int.

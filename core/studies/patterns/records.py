@@ -20,7 +20,7 @@ class PartResult(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow(PartResult):
-    """Base class of records about the frequency of attention patterns, with checkpoint, task and classifier."""
+    """Base class of records about how frequent attention patterns are, with checkpoint, task and classifier."""
 
     checkpoint: str
     task: str | None = None
@@ -87,7 +87,7 @@ class HeadClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassNote(ClassRow):
-    """The fractions of uncertain and unusual maps of a checkpoint, and the number of truncated inputs."""
+    """The fractions of a checkpoint's maps that are uncertain or unusual, and the number of truncated inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("note",)
     part: str = stated("note")

@@ -422,7 +422,7 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
 
 
 def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> list[HeldOutScore]:
-    """Score the classifier separately on the user's own maps of held-out inputs, if bundled labels were also used."""
+    """Score the classifier on the user's own maps of held-out inputs, if it was also trained on bundled labels."""
     own = {snapshot.facts[k]["map_id"] for k in snapshot.own}
     chosen = [fold.among(own) for fold in folds]
     chosen = [fold for fold in chosen if fold.map_ids]

@@ -187,7 +187,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Layer weights [fit, layer] of a probe on a weighted sum of all layers. The first fit is on all sentences."""
+    """Layer weights [fit, layer] of a probe on a weighted sum of all layers. The first fit uses all sentences."""
 
     property: str
     weights: np.ndarray
@@ -296,7 +296,7 @@ STUDY = ProbeStudy()
 
 
 def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answered]:
-    """Train probes for one property of words. Evaluate them on every test set and on a control task."""
+    """Train probes for one property of words, and evaluate them on every test set and on a control task."""
     tests = [test for _, test in question.tests]
     controls = probing.layers.control_labels(question.train, tests, seed=seed)
     scale, classes = probing.layers.scale_of(question.train), len(question.classes)

@@ -32,7 +32,7 @@ TOO_LONG = "longer than the checkpoint reads"
 
 @dataclass(frozen=True)
 class Readable:
-    """The sentences that a tokenizer can represent, with the fraction of each token that is part of each word."""
+    """The sentences that a tokenizer can represent, with the fraction of each token that belongs to each word."""
 
     part: str
     sentences: tuple[GoldSentence, ...]

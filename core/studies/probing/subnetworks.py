@@ -420,7 +420,7 @@ def _survivor_classes(orders: Sequence[Order]) -> list[SurvivorClass]:
 
 
 def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
-    """Set the smallest weights (globally or per layer) to 0, fine-tune the model, and return its dev predictions."""
+    """Set the smallest weights (globally or per layer) to 0, then fine-tune the model. Return its dev predictions."""
     return studies.probing.trials.trial(
         on,
         recipe,
@@ -433,7 +433,7 @@ def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float
 def pruned_after(
     on: "Bench", recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]
 ) -> list[np.ndarray]:
-    """Fine-tune a model, set its smallest weights to 0 for each (scope, fraction), and return the dev predictions."""
+    """Fine-tune a model. For each (scope, fraction), set its smallest weights to 0, and return the dev predictions."""
     model, _ = studies.probing.trials.trial(on, recipe, seed, key)
     weights = deepcopy(model.state_dict())
     predictions = []
@@ -447,7 +447,7 @@ def pruned_after(
 def removal_order(
     on: "Bench", recipe: Recipe, seed: int, key: str, kept_share: float, classifier: bytes | None
 ) -> tuple[np.ndarray, Order]:
-    """Fine-tune a model and prune its components, least important first, with importance recomputed at every step.
+    """Fine-tune a model and prune its components, least important first. Importance is recomputed at every step.
 
     Return the dev predictions of the unpruned model, and the order of pruning. The components `kept` are those left
     when the next step would cost more than 1 - kept_share of the score (otherwise the last two). `classifier` has the

@@ -429,7 +429,7 @@ def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
 
 
 def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
-    """State that a score is not significantly above that of a constant prediction, or return "" if it is."""
+    """State that a score is not significantly above that of a constant prediction. Return "" if it is above."""
     rows = next((run.dev_rows for run in scores if (run.kind, run.task) == ("run", score.task)), None)
     if not rows:
         return ""
