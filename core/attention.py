@@ -115,7 +115,7 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
 
 
 def all_heads(layers: int, heads: int, attending: Sequence[int] = (), *, part: str = "") -> list[Head]:
-    """Return all heads of one stack, layer by layer, in the layers `attending` (in all layers if it is empty)."""
+    """Return all heads of one stack, layer by layer. If `attending` is not empty, only these layers are included."""
     return [Head(layer, head, part) for layer in attending or range(layers) for head in range(heads)]
 
 
@@ -127,7 +127,7 @@ def parse_heads(names: str) -> list[Head]:
 def visible_keys(
     queries: Int[np.ndarray, " query"], keys: int, *, causal: bool, window: int | None
 ) -> Bool[np.ndarray, "query key"]:
-    """Return a mask of the keys that each query can attend to, among the first `keys` positions without sinks."""
+    """Return a mask of the keys that each query can attend to among the first `keys` positions, without sinks."""
     away = queries[:, None] - np.arange(keys)
     seen = away >= 0 if causal else np.ones_like(away, dtype=bool)
     if window is None:
@@ -137,7 +137,7 @@ def visible_keys(
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """The attention maps of one input without padding, which are checked on construction.
+    """The attention maps of one input. The input has no padding, and the maps are checked on construction.
 
     Attributes:
         weights: float32; each row sums to 1. *Shape:* (layer, head, query, key).

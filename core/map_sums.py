@@ -20,7 +20,7 @@ Reducer = Callable[[int, int, Any], None]
 
 @dataclass(frozen=True)
 class Needs:
-    """A request for sums over the attention maps of one input, which an observer of attention needs for its measure.
+    """A request for sums over the attention maps of one input, which an observer needs for its measure.
 
     Attributes:
         entropy: of each row, -sum p ln p.
@@ -46,8 +46,8 @@ class Needs:
 
 @dataclass(frozen=True)
 class MapSums:
-    """The sums over the attention maps of one input in one layer that were requested by `Needs`. Other arrays are
-    empty.
+    """The requested sums over the attention maps of one input in one layer. Arrays that were not requested by `Needs`
+    are empty.
 
     Attributes:
         entropies: nats, [head, query].
@@ -73,15 +73,15 @@ class Streamed(Protocol):
     """An observer of attention that can use sums over attention maps, so that whole maps need not be stored."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
-        """Return requests for the sums over maps that the observer needs for each of the `inputs`, which have equal
-        length. Return None if it needs whole maps. With a sink, there is one more key than there are queries."""
+        """Return which sums over the attention maps this observer needs for each of the `inputs`, or None if it needs
+        whole maps. The inputs have equal length. With a sink, there is one more key than there are queries."""
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """Process the requested sums over the attention maps of one layer, for a batch of inputs."""
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Return a matrix [key, set] for `Needs.values`, with 1 if the key is in the set and 0 otherwise."""
+    """Return a matrix [key, set] for `Needs.values`. An entry is 1 if the key is in the set, and 0 otherwise."""
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1

@@ -33,7 +33,7 @@ _WRITERS = {  # last linear module of a layer's attention and feed-forward block
 
 @dataclass(frozen=True)
 class PartChange:
-    """A change to one sublayer or layer of a model: the component is ablated, or its output is replaced.
+    """A change to one sublayer or layer of a model: it is either ablated, or its output is replaced.
 
     Attributes:
         outputs: for each input, what the sublayer adds to the residual stream, or the output of the layer. None ablates
@@ -61,7 +61,8 @@ def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
-    """Return the module that computes what a sublayer adds to the residual stream; for a layer, the layer itself."""
+    """Return the module that computes what a sublayer adds to the residual stream. For a layer, return the layer
+    itself."""
     layer = layers_of(checkpoint)[part.within(checkpoint.layers, checkpoint.heads).layer]
     if part.kind == "layer":
         return layer
@@ -101,7 +102,7 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
 def parts_kept(
     checkpoint: Checkpoint, parts: Sequence[LayerBlock]
 ) -> Iterator[dict[LayerBlock, Float[Tensor, "batch position hidden"]]]:
-    """Yield a dictionary that the next forward pass of this thread fills with the output of each layer, or with what
+    """Yield a dictionary that the next forward pass of this thread fills. Its values are the outputs of layers, or what
     each sublayer adds to the residual stream. Raises InterventionError if the modules cannot be found."""
     kept: dict[LayerBlock, Tensor] = {}
 

@@ -25,7 +25,7 @@ MOST_ROWS = 192  # of a block
 
 @dataclass(frozen=True)
 class CommonInput:
-    """The tokens or words that two checkpoints share in one input, as token positions in each checkpoint."""
+    """The tokens or words that two checkpoints share in one input, stored as token positions in each checkpoint."""
 
     first: tuple[Group, ...]
     other: tuple[Group, ...]
@@ -66,8 +66,8 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Return at most `queries` random indices of tokens or words, in ascending order; None means all indices.
-    `backward` leaves out the first query, which attends only to itself in a causal model."""
+    """Return at most `queries` random indices of tokens or words, in ascending order; None means all indices. If
+    `backward`, the first query is left out, because it attends only to itself in a causal model."""
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:
         return candidates.tolist()
@@ -76,8 +76,7 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
 
 @dataclass(frozen=True)
 class RowBlock:
-    """The attention rows of inputs with similar lengths, padded to one tensor, and the index of the input for each
-    row."""
+    """Attention rows of inputs with similar lengths, padded to one tensor. Each row has the index of its input."""
 
     rows: Float[Tensor, "head row key"]
     inputs: Sequence[int]
@@ -144,8 +143,8 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
 def take_rows(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
 ) -> list[Float[Tensor, "head _ _"]]:
-    """Run the model and return the attention rows of the sampled queries of each input, float32. Rows sum to 1; heads
-    are in the order of `Checkpoint.all_heads`."""
+    """Run the model and return the attention rows of the sampled queries of each input, as float32. Each row sums to 1.
+    Heads are in the order of `Checkpoint.all_heads`."""
     run(checkpoint, encodings, [observer], layers=observer.layers)
     return observer.rows
 

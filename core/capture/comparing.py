@@ -88,8 +88,8 @@ def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInpu
 
 
 def answer_positions(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[int, int] | None:
-    """Return the position of the prediction in each of two inputs: the mask or, in a causal model, the last token. None
-    for classifiers. Raises InputError if a required mask is missing."""
+    """Return the position of the prediction in each of two inputs; None for classifiers. This is the mask or, in a
+    causal model, the last token. Raises InputError if a required mask is missing."""
     if checkpoint.labels is not None:
         return None
     places = [_mask_or_end(checkpoint, encoding) for encoding in (first, second)]

@@ -109,12 +109,12 @@ class Graph:
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
-        """Return the index, among all receivers, of the feed-forward sublayer of a layer. If `layer` is the number of
-        layers, return the index of the model output."""
+        """Return the index, among all receivers, of the feed-forward sublayer of a layer. If `layer` equals the number
+        of layers, return the index of the model output."""
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the index of the first head in a layer among all senders, which is the number of senders before it."""
+        """Return the index, among all senders, of the first head in a layer, which is the number of earlier senders."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:
@@ -139,8 +139,8 @@ class Graph:
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """Return the name of a receiver, such as "L1H2" or "output", and, if it is an input of a head, "q", "k" or "v"
-        (otherwise "")."""
+        """Return a pair with the name of a receiver, such as "L1H2" or "output", and the name of its input. The second
+        is "q", "k" or "v" for heads, otherwise ""."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""

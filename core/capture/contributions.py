@@ -251,7 +251,7 @@ TOLERANCE = 1e-4  # of a row's largest |score|; beyond it a family is not exact 
 
 @dataclass(frozen=True)
 class HeadInputs:
-    """Queries and keys of one layer, each stored as a sum of contributions, for inputs of equal length.
+    """Queries and keys of one layer, for inputs of equal length. Each is stored as a sum of contributions.
 
     Attributes:
         part: the set of heads; "" if there is only one.
@@ -292,7 +292,7 @@ class HeadInputs:
 
     @cached_property
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """Return the attention weights, recomputed from contributions. Rows sum to 1 because there is no sink."""
+        """Return the attention weights, recomputed from contributions. Each row sums to 1, because there is no sink."""
         return torch.softmax(self.scores.masked_fill(~self.visible, -math.inf), -1)
 
 
@@ -310,8 +310,8 @@ def take_head_inputs(
     norms: bool = False,
     by_difference: bool = False,
 ) -> None:
-    """Compute the queries and keys of every layer as sums of contributions of earlier components, and pass them to
-    `take` batch by batch.
+    """Compute the queries and keys of every layer as sums of contributions by earlier components. Pass them to `take`,
+    batch by batch.
 
     The checkpoint must use the attention interface of transformers, in float32 or float64. Raises InterventionError if
     the contributions do not add up exactly.

@@ -116,8 +116,8 @@ class AlignedPairs:
 
 @dataclass(frozen=True)
 class PairRun:
-    """The results of a forward pass on inputs A. `own` is what each sender adds to the residual stream on A, and
-    `other` is what it adds on the paired inputs B.
+    """The results of a forward pass on inputs A. `own` contains what each sender adds to the residual stream for inputs
+    A, and `other` what it adds for the paired inputs B.
 
     At positions of A that are not aligned, `other` is what the sender adds in A.
     """
@@ -195,8 +195,8 @@ def streams(run: PairRun) -> Iterator[Streams | Float[Tensor, "sender pair posit
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """Return the effect of every edge on every pair of inputs (A, B), float64. The effect is how much the logit
-    difference m on A decreases if the edge carries the output of its sender on B instead of A.
+    """Return the effect of every edge on every pair of inputs (A, B), as float64. The effect is the decrease in the
+    logit difference m on A if the edge carries the output of its sender on B.
 
     Args:
         difference: m as a function of logits [..., pair, choice].

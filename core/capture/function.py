@@ -75,7 +75,7 @@ class PassEnded(BaseException):
 
 @dataclass
 class AttentionRun:
-    """The settings of one forward pass: what the attention function records and what it changes.
+    """The settings of one forward pass. They state what the attention function records and what it changes.
 
     Attributes:
         layers: number of attention calls in a forward pass, one per layer (more in an encoder-decoder).
@@ -145,7 +145,8 @@ _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=
 
 @contextmanager
 def running(run: AttentionRun) -> Iterator[AttentionRun]:
-    """Apply the settings of a run to all forward passes of this thread within this context, which cannot be nested."""
+    """Apply the settings of a run to all forward passes of this thread within this context. Contexts cannot be
+    nested."""
     token = _CURRENT.set(run)
     try:
         yield run
@@ -170,7 +171,7 @@ def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
     """Within this context, end each forward pass without output once the attention weights of the last layer in
-    `layers` are known. If `layers` is empty or None, forward passes are not cut short."""
+    `layers` are known. If `layers` is empty or None, forward passes are not ended early."""
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
         yield
@@ -382,7 +383,7 @@ def _by_group(
 
 def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
     """Raise InterventionError if an attention knockout leaves a query without visible keys. In `scores` (before the
-    softmax), masked or cut keys are -inf or the smallest number of the dtype."""
+    softmax), masked or cut keys have -inf or the smallest number of the dtype."""
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(
             "An attention knockout must leave every query at least one key; a query in a layer with windowed attention "

@@ -44,8 +44,8 @@ def fit_gates(
     *,
     steps: int = STEPS,
 ) -> Float[Tensor, "fit layer head"]:
-    """For each price of a gate, fit one gate per head, from 0 (ablated) to 1 (unchanged), by minimising mean loss +
-    price x sum of gates.
+    """For each price, fit one gate per head, from 0 (ablated) to 1 (unchanged). Gates minimise the mean loss plus the
+    price times the sum of gates.
 
     Labels are class indices (cross-entropy) or scores (squared error). Raises CheckpointError without a classifier,
     InputError if examples and labels do not match, and InterventionError if heads of the family cannot be gated.

@@ -24,7 +24,7 @@ READINGS: tuple[str, ...] = ("example", "token")
 
 @dataclass(frozen=True)
 class Gradients:
-    """Absolute gradients of the loss with respect to a gate, which is a factor on a head's output, summed over inputs.
+    """Absolute gradients of the loss with respect to gates (factors on head outputs), summed over inputs.
 
     Attributes:
         example: sum over inputs of |dL/dxi_h|, float64.
@@ -111,8 +111,8 @@ def losses_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float
 def importance(
     sums: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
 ) -> Float[Tensor, "layer head"]:
-    """Return the importance of every head, I_h = E|dL/dxi_h|, float64. The mean is over inputs ("example", the formula
-    of Michel et al. 2019) or over tokens ("token", their code).
+    """Return the importance of every head, I_h = E|dL/dxi_h|, as float64. The mean E is over inputs ("example", the
+    formula of Michel et al. 2019) or over tokens ("token", their code).
 
     Args:
         normalize: divide each layer by its l2 norm, as the paper does to compare layers; otherwise, the unit is that of
@@ -136,7 +136,7 @@ def importance(
 
 @dataclass(frozen=True)
 class SeparatorSlopes:
-    """Mean gradients of the loss with respect to attention weights on separators and on other visible tokens.
+    """Mean gradients of the loss with respect to attention weights: on separators, and on other visible tokens.
 
     Attributes:
         to_separator, to_other: |d loss / d A| for separators, and for all other keys (NaN if there are none).
@@ -151,7 +151,7 @@ class SeparatorSlopes:
 def weight_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> tuple[Float[Tensor, "layer batch head query key"], Float[Tensor, "layer batch head query key"]]:
-    """Return the gradient dL/dA of the loss L with respect to the attention weights A of each input, and A itself."""
+    """Return each input's attention weights A, and the gradient dL/dA of the loss L with respect to these weights."""
     weights: list[Tensor] = []
     with (
         torch.enable_grad(),

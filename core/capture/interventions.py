@@ -24,8 +24,8 @@ _OFFSETS = {"previous": -1, "current": 0, "next": 1}
 
 @dataclass(frozen=True)
 class Given:
-    """Replacements for the outputs of heads (before W_O) in one batch. `places` is True at positions whose outputs are
-    replaced; None means all positions."""
+    """Replacements for the outputs of heads (before W_O) in one batch. `places` is True at the positions where outputs
+    are replaced; None means all positions."""
 
     outputs: Float[Tensor, "layer batch query head dim"]
     places: Bool[Tensor, "batch query"] | None = None
@@ -202,7 +202,7 @@ def known_operator(name: str) -> str:
 
 def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
     """Check that an ablation method can be used, and return its name. Raises InterventionError if the name is unknown,
-    if the method lacks its `source` or gets the source of another method, or for "next" in a causal model."""
+    or if `source` is missing or belongs to another method. The method "next" cannot be used in causal models."""
     if source is not None and source.operator == name:
         return cast(Operator, name)
     if name in FROM_REFERENCE or source is not None:

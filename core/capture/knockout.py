@@ -59,8 +59,8 @@ class NamedEdges:
 
 @dataclass(frozen=True, eq=False)
 class LinkEdges:
-    """The attention edges between linked positions of each input, which are given as (earlier, later). If `causal`,
-    only the edge from the later to the earlier position is cut, otherwise the edges in both directions."""
+    """The attention edges between linked positions of each input. Links are pairs (earlier, later). If `causal`, only
+    the edge from the later to the earlier position is cut, otherwise both edges are cut."""
 
     links: Mapping[Encoding, Sequence[tuple[int, int]]]
     causal: bool

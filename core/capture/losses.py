@@ -52,8 +52,8 @@ class Effects:
 def row_losses(
     logits: Float[Tensor, "*variant input label"], labels: Sequence[int | float]
 ) -> Float[Tensor, "*variant input"]:
-    """Return the loss of every example, float64: cross-entropy in nats, or squared error for one output. NaN or
-    infinite if a logit is NaN or infinite."""
+    """Return the loss of every example, as float64: cross-entropy in nats, or squared error for one output. If a logit
+    is NaN or infinite, the loss is NaN or infinite."""
     wide = logits.double()
     if logits.shape[-1] == 1:
         wanted = torch.tensor(labels, dtype=torch.float64, device=logits.device)

@@ -26,8 +26,8 @@ from .running import Observer, batches, prepared
 
 
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
-    """Return the fraction of norm-based attention (norms of weighted value vectors) to separators, averaged over heads
-    and queries, float64; NaN without separators or if values are not available."""
+    """Return the fraction of norm-based attention to separators, averaged over heads and queries, as float64. NaN if
+    there are no separators or no value vectors. Norm-based attention uses the norms of weighted value vectors."""
     shares = torch.full((checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)
 
     class Separators:
@@ -49,8 +49,8 @@ LAYERS_MAPS = 4  # arrays of a layer in memory at once: weights, exact weights, 
 
 @dataclass(frozen=True)
 class Contributions:
-    """The vectors alpha f(x) (attention weight times transformed value vector) whose sum is the attention output of one
-    layer, for inputs of equal length. Sinks are left out."""
+    """The vectors alpha f(x), each an attention weight times a transformed value vector. Their sum is the attention
+    output of one layer, for inputs of equal length. Sinks are left out."""
 
     weights: Float[Tensor, "batch head query key"]
     values: Float[Tensor, "batch head key dim"]
@@ -153,7 +153,7 @@ def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
 
 
 def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:
-    """Pass norm-based attention maps to observers, after normalising their rows to sum to 1."""
+    """Pass norm-based attention maps to observers. Rows are first rescaled so that each row sums to 1."""
 
     def show(layer: int, taken: Contributions, inputs: list[int]) -> None:
         maps = normalised(taken.norms())
@@ -164,6 +164,6 @@ def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: 
 
 
 def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads query key"]:
-    """Divide every row of norms by its sum. Rows of zeros stay zero."""
+    """Divide every row of norms by its sum. A row that contains only zeros is not changed."""
     sums = norms.sum(-1, keepdim=True)
     return norms / torch.where(sums > 0, sums, torch.ones_like(sums))

@@ -91,7 +91,8 @@ def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[
 
 
 def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
-    """Return the class of each position in an input, as an index in CLASSES: 0 first token, 1 separator, 2 other."""
+    """Return the class of each position in an input, as an index in CLASSES: first token (0), separator (1) or other
+    (2)."""
     classes = torch.full((len(encoding),), 2)
     classes[list(encoding.separators)] = 1
     if encoding.first is not None:
@@ -172,8 +173,8 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Replacement outputs for "resample" ablation, taken from another reference example of equal or, if there is none,
-    of the nearest length. Its positions are stretched to the length of the input.
+    """Replacement outputs for "resample" ablation. They come from another reference example, of equal or otherwise of
+    the nearest length. Its positions are stretched to the length of the input.
 
     The choice depends on the seed, the draw number and the tokens of the input, but not on the batch. Raises InputError
     for fewer than two different examples.

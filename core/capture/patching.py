@@ -44,7 +44,7 @@ class InputPairs:
 
 @dataclass(frozen=True)
 class Untouched:
-    """Logits of inputs A and B without patches, and head outputs for A, which patching inserts into runs on B."""
+    """Logits of inputs A and B without patches, and head outputs for A, which are patched into runs on B."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -53,7 +53,7 @@ class Untouched:
 
 @dataclass(frozen=True)
 class Patches:
-    """The logits of inputs A, of inputs B, and of B with the outputs of components replaced by those for A."""
+    """The logits of inputs A, of inputs B, and of inputs B after component outputs are replaced by those for A."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]

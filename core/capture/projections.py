@@ -62,8 +62,8 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the module of each layer with attention, which is the nearest ancestor of the output projection that is in
-    a module list."""
+    """Return the module of each layer with attention. It is found as the nearest ancestor of the output projection that
+    is in a module list."""
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
     return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))
@@ -79,7 +79,7 @@ def _listed(model: nn.Module, name: str) -> nn.Module | None:
 
 @dataclass(frozen=True)
 class OutputProjection:
-    """The output projection W_O of one layer, split by head, and its bias (0 without a bias), in at least float32.
+    """The output projection W_O of one layer, split by head, and its bias (0 if it has none), in at least float32.
     `triangle` is R^T from the QR decomposition W_O^T = Q R, so that |v R^T| = |v W_O| for any v."""
 
     weight: Float[Tensor, "head dim hidden"]
@@ -121,8 +121,8 @@ _BY_HEAD = ("query_key_value",)  # query, key and value of each head together
 def maps_and_values(
     checkpoint: Checkpoint, encoding: Encoding
 ) -> tuple[Float[np.ndarray, "layer head query column"], Float[np.ndarray, "layer head key dim"]]:
-    """Return the attention weights of one input (with a sink as last key) and the value vectors x W_V without bias,
-    float64.
+    """Return the attention weights of one input and the value vectors x W_V without bias, as float64. If there is a
+    sink, it is the last key.
 
     Values shared by heads are repeated. Raises InputError if maps or values are not available or do not fit into
     memory.
@@ -151,8 +151,8 @@ def maps_and_values(
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
-    """Return the value projection W_V of every layer, split by head, float64; layers without a known value projection
-    are left out. Heads that share a projection get copies."""
+    """Return the value projection W_V of every layer, split by head, as float64. Layers without a known value
+    projection are left out. Each head has its own copy, even if heads share a projection."""
     slices = []
     for name, layer in _value_layers(checkpoint):
         if isinstance(layer.weight, Tensor):

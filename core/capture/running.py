@@ -154,7 +154,7 @@ def with_sink(
 
 
 def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
-    """Stack the tensors of all attention calls in layer order, with zeros for layers without attention."""
+    """Stack the tensors of all attention calls in layer order. Layers without attention get zeros."""
     own = checkpoint.sets[0]
     if not own.attending:
         return torch.stack(list(called))
@@ -173,7 +173,7 @@ def prepared(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[AttentionRun]:
-    """Prepare a checkpoint for forward passes within this context. In them, interventions are applied, and attention
+    """Prepare a checkpoint for forward passes within this context. Interventions are applied to them, and attention
     weights are passed to the watcher.
 
     Yields the settings of the run, which may be changed before the forward pass. Raises InterventionError if the family

@@ -28,7 +28,7 @@ EAGER_TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 5e-3}
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check of a checkpoint. `seen` describes the measurement, or is the error message."""
+    """The result of one check of a checkpoint. `seen` is a description of the measurement, or the error message."""
 
     name: str
     passed: bool

@@ -38,8 +38,8 @@ def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
 
 @dataclass(frozen=True)
 class SinkSums:
-    """The attention of each head to each kind of sink token, and the contribution of these tokens to the output of the
-    head. NaN for inputs without such tokens.
+    """The attention of each head to each kind of sink token, and the contribution of these tokens to the head's output.
+    NaN for inputs without such tokens.
 
     Attributes:
         share: mean over the queries of the text of the attention to keys of the kind.
@@ -190,7 +190,7 @@ def output_changes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], targets: Sequence[Sequence[SinkChange]]
 ) -> Float[np.ndarray, "target input"]:
     """Return how much each set of changes to the model alters its output, in the unit that `measure_of` names. The
-    divergence is KL(unchanged || changed) in nats, the mean over positions for language models."""
+    divergence is KL(unchanged || changed) in nats. For language models, it is averaged over positions."""
     effects = np.zeros((len(targets), len(encodings)))
     for inputs in batches(encodings):
         some = [encodings[k] for k in inputs]

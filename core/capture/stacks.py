@@ -182,7 +182,7 @@ class Block:
     def mixed_of(
         self, x: Float[Tensor, "batch length hidden"], causal: bool
     ) -> tuple[Float[Tensor, "batch length head dim"], Float[Tensor, "batch head length dim"]]:
-        """Return the outputs (before W_O) and the value vectors of all heads of the layer."""
+        """Return the outputs (before W_O) and the value vectors of all heads in the layer."""
         batch, length, hidden = x.shape
         shared = self.qkv(self.seen(x)).view(batch, length, 3, self.heads, hidden // self.heads)
         query, key, value = shared.permute(2, 0, 3, 1, 4)

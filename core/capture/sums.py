@@ -20,8 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """The contributions that enter a LayerNorm or RMSNorm, from which its divisor is computed, with or without
-    replacing one of them. `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
+    """The contributions that enter a LayerNorm or RMSNorm. They determine its divisor, also if one of them is replaced.
+    `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
 
     components: tuple[Contributor, ...]
     parts: Float[Tensor, "component batch position hidden"]
@@ -69,7 +69,7 @@ class HeldNorm:
 
 @dataclass(frozen=True)
 class FixedPart:
-    """A contribution that is a weighted sum of a few fixed vectors, with other weights at every position.
+    """A contribution that is a weighted sum of a few fixed vectors. The weights differ between positions.
 
     Attributes:
         vectors: summed; position axes have length 1 or that of the tensor.
@@ -225,8 +225,8 @@ class Sum:
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Return the sum multiplied by a weight matrix. Contributions that do not depend on the input are not
-        expanded."""
+        """Return the sum multiplied by a weight matrix. To save memory, contributions that do not depend on the input
+        are not expanded."""
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)

@@ -36,7 +36,7 @@ PACK_TOKENS = 4096  # limit for a pack: its rows' tokens times its variants
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs with equal length that run together in a series of ablations, and the changed outputs of their heads."""
+    """Inputs with equal length that run together in a series of ablations, and their changed head outputs."""
 
     encodings: Sequence[Encoding]
     length: int
@@ -209,7 +209,7 @@ def _read(
 
 
 def cost_of(variant: Iterable[Head], layers: int) -> float:
-    """Return the cost of computing one ablation target, as a number of forward passes of the unmodified model.
+    """Return the cost of computing one ablation target. The unit is one forward pass of the unmodified model.
 
     The feed-forward sublayer (two thirds of a layer) counts in the layer where the target begins, later layers count
     fully, and the last layer counts almost nothing.

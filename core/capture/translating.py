@@ -107,8 +107,8 @@ def part_importance(
 
 
 def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[np.ndarray]:
-    """Return, for each target word and cross-attention head, the source word that gets most attention when the decoder
-    generates the target word.
+    """Return, for each target word and cross-attention head, one source word. It is the word that gets most attention
+    when the decoder generates the target word.
 
     Words are separated by spaces. The query is the position before the word; for several tokens, the mean. One array
     (layer, head, target word) of zero-based indices per example. Raises InputError if an example has no target.

@@ -35,7 +35,7 @@ class _Call(NamedTuple):
 
 def value_zeroing(checkpoint: Checkpoint, encoding: Encoding) -> Float[np.ndarray, "layer query key"]:
     """Return how much the layer output at each position changes if the value vectors of one token are set to 0. The
-    change is a cosine distance, 0 to 2, float64; every row is divided by its sum, and rows of zeros remain.
+    change is a cosine distance, 0 to 2, float64. Each row is then divided by its sum, unless the sum is 0.
 
     Every layer runs again from its own input, once for each token. Raises InputError if the layers of the family
     cannot be run separately.

@@ -37,8 +37,8 @@ def app(
 
 
 def app_command(port: int, db: Path | None) -> list[str]:
-    """Return the command that starts the app on a port. Python's module search path begins with the folder of the
-    program.
+    """Return the command that starts the app on a port. In the app, Python searches for modules first in the folder of
+    the program.
 
     Streamlit reads `.streamlit/config.toml` of that folder last.
     """

@@ -62,7 +62,7 @@ class NoOptions:
 
 @dataclass(frozen=True)
 class Own:
-    """Additions of a terminal command to its study: more options, checks before the run, and its own output.
+    """What a terminal command adds to its study: more options, checks before the run, and its own output.
 
     Attributes:
         options: class of further options of the command.

@@ -32,7 +32,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Packed:
-    """A grid of attention maps that is packed as base64, with a sentence on what was omitted."""
+    """A grid of attention maps that is packed as base64, with a sentence that states what was omitted."""
 
     text: str
     left_out: str

@@ -50,7 +50,7 @@ class Link:
 
 @dataclass(frozen=True)
 class AnnotatedSentence:
-    """A text with one target word or phrase, and the elements of the frame that the target evokes.
+    """A text with one target word or phrase, and the elements of the frame that this target evokes.
 
     Attributes:
         id: unique in its source.
@@ -76,7 +76,7 @@ class AnnotatedSentence:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A row, document or lexical unit that was skipped in reading a file, and the reason."""
+    """A row, document or lexical unit that was skipped when a file was read, and the reason."""
 
     where: str
     why: str

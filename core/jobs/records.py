@@ -15,7 +15,7 @@ from ..studies.records import Result
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(jobs.UnitEnd, Result):
-    """The response of a worker process to a task. `rows` are the result rows of a unit or of a summary.
+    """The answer of a worker process to a task. `rows` contains the result rows of a unit or of a summary.
 
     After dividing a job, `options` are the options completed by defaults, and `units` the units of the job.
     """

@@ -46,8 +46,8 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """Return the folder of the base model, which the adapter's settings name or which is near it; None if
-        missing."""
+        """Return the folder of the base model; None if it is missing. The folder is named in the adapter's settings, or
+        is near the adapter."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():
@@ -134,7 +134,8 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 
     def parameter(asked: str) -> str | None:
-        """Return the name in this model of an adapter's parameter, with or without the base prefix; None if missing."""
+        """Return the name that a parameter of the adapter has in this model, with or without the base prefix. Return
+        None if the model has no such parameter."""
         return next((one for one in (asked, asked.removeprefix(prefix), prefix + asked) if one in own), None)
 
     whole: set[str] = set()

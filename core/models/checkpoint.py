@@ -63,8 +63,8 @@ class Checkpoint:
 
     @cached_property
     def windows(self) -> Windows:
-        """Return how many keys a query can see in each layer, including its own position. Layers without a limit have
-        None; the result is () if no layer has a limit."""
+        """Return how many keys a query can see in each layer, including its own position. The number is None for layers
+        without a limit. The result is () if no layer has a limit."""
         return windows_of(self.model.config)
 
     @property
@@ -189,7 +189,8 @@ class Checkpoint:
         return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
 
     def fitted(self, encoding: Encoding) -> Encoding:
-        """Return an encoding, with token type 0 everywhere if the tokenizer uses types that the model does not have.
+        """Return an encoding that the model can process. If the tokenizer uses token types that the model does not
+        have, all token types become 0.
 
         Raises CheckpointError if the model has no embedding for a token.
         """

@@ -92,8 +92,8 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return how many keys a query can see in each layer, including its own position. Layers without a limit have None;
-    the result is () if no layer has a limit.
+    """Return how many keys a query can see in each layer, including its own position. The number is None for layers
+    without a limit. The result is () if no layer has a limit.
 
     Read from the config as in the masks of transformers: `layer_types` with `sliding_window`, `local_attention` of
     ModernBERT (half on each side), `attention_layers` with `window_size` of GPT-Neo, and configs with values by layer

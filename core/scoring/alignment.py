@@ -17,7 +17,8 @@ Links = Sequence[tuple[int, int]]  # (source word, target word), from 0
 
 
 def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
-    """Return, for each target word with a gold link, whether the gold alignment links the guessed source word to it."""
+    """Return, for each target word with a gold link, whether its guessed source word is correct. A guess is correct if
+    the gold alignment links the two words."""
     linked, gold_links = sorted({target for _, target in links}), set(links)
     right = [[(int(row[target]), target) in gold_links for target in linked] for row in guessed]
     return np.array(right, dtype=bool).reshape(len(guessed), len(linked))

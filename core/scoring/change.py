@@ -24,7 +24,8 @@ ROWS_KEPT = 5  # for each head, the rows that changed most
 def cosine(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the cosine similarity of each flattened map before and after a change, float64; NaN for all-zero maps."""
+    """Return the cosine similarity between each flattened map before and after a change, as float64. NaN if a map
+    contains only zeros."""
     old, new = before.flatten(-2).double(), after.flatten(-2).double()
     return (old * new).sum(-1) / (old.norm(dim=-1) * new.norm(dim=-1))
 
@@ -32,8 +33,8 @@ def cosine(
 def divergence(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the Jensen-Shannon divergence H((P + Q) / 2) - (H(P) + H(Q)) / 2 between maps, averaged over queries, in
-    nats (0 to ln 2), float64; NaN for an empty map."""
+    """Return the Jensen-Shannon divergence between maps, H((P + Q) / 2) - (H(P) + H(Q)) / 2, averaged over queries. The
+    unit is nats (0 to ln 2), and the dtype is float64. NaN for an empty map."""
     old, new = before.double(), after.double()
     entropy = torch.special.entr
     rows = entropy((old + new) / 2).sum(-1) - (entropy(old).sum(-1) + entropy(new).sum(-1)) / 2
@@ -52,7 +53,7 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
 
 
 class Change:
-    """An accumulator for changes in attention maps between two checkpoints, and for the inputs that change most."""
+    """An accumulator for attention changes between two checkpoints. It also stores the inputs that change most."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool) -> None:
         self.statistics = STATISTICS + (WITHOUT_SINK if causal else ())

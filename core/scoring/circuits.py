@@ -87,7 +87,8 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"]) -> list[GateClass]:
-    """Return, for each head, its most frequent class in gate fits; "undecided" if its share is below CLAIMED."""
+    """Return, for each head, its most frequent class in gate fits: "undecided" if the class has a share below
+    CLAIMED."""
     return [CLASSES[int(row.argmax())] if row.max() >= CLAIMED - 1e-12 else "undecided" for row in shares]
 
 
@@ -118,8 +119,8 @@ def half_level(edges: int, threshold: float = THRESHOLD) -> float:
 def selection_probabilities(
     effects: Float[np.ndarray, "edge pair"], level: float, *, splits: int = SPLITS, seed: int = 0
 ) -> Float[np.ndarray, " edge"]:
-    """Return how often each edge has a mean effect that differs significantly from 0 (two-sided t test), as a fraction
-    of random halves of the input pairs.
+    """Return, for each edge, in which fraction of random halves of the input pairs it is selected. An edge is selected
+    if its mean effect differs significantly from 0 (two-sided t test).
 
     Edges with a NaN effect, dropped by the sequential test, count as not selected. Each of the `splits` gives two
     disjoint halves. Raises InputError for fewer than four pairs.
@@ -163,7 +164,7 @@ def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int)
 
 @dataclass(frozen=True)
 class Recurring:
-    """For each head, the number of other training runs that have a counterpart of this head, with summary statistics.
+    """For each head, the number of other training runs in which the head has a counterpart, with summary statistics.
 
     Attributes:
         low, high: 95 % interval of the fraction of runs (Wilson 1927).
@@ -183,7 +184,7 @@ class Recurring:
 
 
 def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
-    """Return, for each head, the number of other training runs that have a counterpart of this head. This measures
+    """Return, for each head, the number of other training runs in which the head has a counterpart. This measures
     stability over seeds (arXiv 2602.16740)."""
     runs, matches = len(matched), matched.sum(0)
     below, above = np.clip(wilson_interval(matches, runs), 0, 1)

@@ -34,8 +34,8 @@ def _p_log_p(weights: Tensor) -> Tensor:
 def mean_distances(
     first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
-    """Return, for each input, the mean Jensen-Shannon distance (0 to 1) between the attention rows of every two heads.
-    `inputs` contains the zero-based input of each row, and every input must have at least one row."""
+    """Return, for each input, the mean Jensen-Shannon distance (0 to 1) between the attention rows of each pair of
+    heads. `inputs` contains the zero-based input of each row. Every input must have at least one row."""
     count = int(inputs.max()) + 1
     share = torch.zeros(len(inputs), count, dtype=first.dtype, device=first.device)
     share[torch.arange(len(inputs)), inputs] = 1
@@ -51,7 +51,7 @@ def mean_distances(
 
 @dataclass(frozen=True)
 class SimilaritySums:
-    """Sums of distances between the attention rows of every two heads, for each group of inputs."""
+    """Sums of distances between the attention rows of each pair of heads, for each group of inputs."""
 
     sums: Float[np.ndarray, "group head other"]
     inputs: Int[np.ndarray, " group"]
@@ -64,7 +64,8 @@ class SimilaritySums:
         return int(self.inputs.sum())
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
-        """Return the similarity of every two heads, which is 1 minus their mean distance; NaN without inputs."""
+        """Return the similarity of each pair of heads, which is 1 minus their mean distance; NaN if there are no
+        inputs."""
         return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
 
     def halves(self) -> tuple[int, int]:
@@ -77,13 +78,13 @@ class SimilaritySums:
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return half the width of the 95 % interval for the similarity of every two heads, computed over groups of
-        inputs. NaN for fewer than two groups."""
+        """Return half the width of the 95 % interval for the similarity of each pair of heads. The interval is computed
+        over groups of inputs; NaN for fewer than two groups."""
         return _half_widths(self.sums, self.inputs)
 
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
-        """Return, for two matched heads, how much more similar they are to each other than to all other heads of the
-        other checkpoint.
+        """Return how much more similar two matched heads are to each other than to all other heads of the other
+        checkpoint.
 
         Value, low and high of the 95 % interval of each difference: first of the head to all others, then of the match
         to all others. Bounds are NaN for fewer than two groups of inputs.
@@ -137,7 +138,7 @@ class Matching:
 
 
 def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, " head"]:
-    """Match heads one to one to maximise their total similarity. Return the match of each head, -1 without a match."""
+    """Match heads one to one to maximise their total similarity. Return the match of each head; -1 if it has none."""
     match = np.full(len(similarity), -1)
     heads, partners = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
     match[heads] = partners
@@ -189,8 +190,8 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return, for each head, a factor for its attention scores that changes the mean entropy of its rows to `entropy`,
-    in nats. Factors are limited to the range from e^-7 to e^9."""
+    """Return, for each head, a factor for its attention scores. With this factor, the mean entropy of its rows is
+    `entropy`, in nats. Factors are limited to the range from e^-7 to e^9."""
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
         middle = (low + high) / 2

@@ -53,13 +53,13 @@ HEAD_KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
 def bound_of(score: str) -> float | None:
-    """Return the threshold above which a score assigns a head to a role or pattern class; None if there is none."""
+    """Return the score above which a head is assigned to a role or pattern class; None if there is none."""
     return BOUNDS.get(score, MAJORITY if score.startswith(CLASS_SHARE) else None)
 
 
 def kind_of(row: dict[str, float | None]) -> str:
-    """Return the type of a head from its mean statistics (Clark et al. 2019), such as "previous" for a head that
-    attends mostly to the previous token, "broad" for nearly uniform attention, or "other"."""
+    """Return the type of a head, based on its mean statistics (Clark et al. 2019). For example, "previous" means that
+    it attends mostly to the previous token, and "broad" means nearly uniform attention."""
 
     def above(name: str, bound: float) -> bool:
         value = row.get(name)

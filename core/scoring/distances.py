@@ -59,8 +59,8 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], 
 
 
 def matched(group: Group, heads: Sequence[Head], *, draws: int, seed: int) -> list[list[Head]]:
-    """Draw random sets of heads outside a group, with as many heads in each layer as the group has. If a layer has too
-    few such heads, heads of any layer are added. Empty if too few heads are outside the group."""
+    """Draw random sets of heads outside a group. Each set has as many heads in each layer as the group. If a layer has
+    too few such heads, heads of any layer are added. Return an empty result if too few heads are outside the group."""
     chance, matches = np.random.default_rng([seed, *(heads.index(head) for head in group.heads)]), []
     outside = set(heads) - set(group.heads)
     for _ in range(draws if len(outside) >= len(group.heads) else 0):
@@ -83,7 +83,7 @@ STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # settings of the scaling in Cla
 
 
 class HeadDistances:
-    """An observer that computes the Jensen-Shannon distance between the attention rows of every two heads.
+    """An observer that computes the Jensen-Shannon distance between the attention rows of each pair of heads.
 
     Distances to heads of layers without attention are NaN. `queries` rows are drawn from each input (None: all).
     """
@@ -119,8 +119,8 @@ class HeadDistances:
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request a random sample of the attention rows of long inputs. Return None if whole maps are needed, because
-        all rows are compared or there are sinks."""
+        """Request random attention rows of each long input. Return None if whole maps are needed. This is so if all
+        rows are compared or there are sinks."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]
@@ -142,13 +142,13 @@ class HeadDistances:
         return np.sort(chance.choice(length, self.queries, replace=False)).tolist()
 
     def result(self) -> Float[np.ndarray, "head head"]:
-        """Return the distance between every two heads, averaged over attention rows; NaN without rows. The attribute
-        `sums` contains the sums over rows, which Clark et al. report."""
+        """Return the distance between each pair of heads, averaged over attention rows. NaN if there are no rows. The
+        attribute `sums` contains the sums over rows, which Clark et al. report."""
         return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Return the Jensen-Shannon divergence between every two heads, in nats, summed over smoothed attention rows."""
+    """Return the Jensen-Shannon divergence between each pair of heads, in nats, summed over smoothed attention rows."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow
@@ -162,8 +162,8 @@ def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
 
 
 def js_between(first: Float[Tensor, "head row key"], second: Float[Tensor, "head row key"]) -> Float[Tensor, " head"]:
-    """Return, for each head, the Jensen-Shannon divergence between corresponding rows of two sets of maps, in nats,
-    summed over rows."""
+    """Return, for each head, the Jensen-Shannon divergence between its rows in two sets of maps, in nats, summed over
+    rows."""
     halves = [(((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1) for rows in (first, second)]
     entropies = sum(_entropies(2 * half) / 2 for half in halves)
     return (_entropies(halves[0] + halves[1]) - entropies).clamp_min(0)
@@ -175,8 +175,8 @@ def _entropies(rows: Float[Tensor, "*head entry"]) -> Float[Tensor, "*head"]:
 
 
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:
-    """Return two-dimensional coordinates [head, 2] of heads that preserve the distances between heads as well as
-    possible, and Kruskal's stress.
+    """Return two-dimensional coordinates [head, 2] that preserve the distances between heads as well as possible. Also
+    return Kruskal's stress.
 
     Metric multidimensional scaling, the best of STARTS starts. Stress is 0 for a perfect fit and above 0.2 for a poor
     one.

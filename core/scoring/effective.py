@@ -19,8 +19,8 @@ REFINEMENTS = 3
 def effective_attention(
     weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
 ) -> Float[np.ndarray, "query key"]:
-    """Return the effective attention A - Proj_LN(T)(A), float64: the part of the attention map A that affects the
-    output A @ T. `values` are T or E W^V, without bias."""
+    """Return the effective attention A - Proj_LN(T)(A), as float64. It is the part of the attention map A that affects
+    the output A @ T. `values` contains T or E W^V, without bias."""
     maps, reach = weights.astype(np.float64), values.astype(np.float64)
     if not causal:
         basis = _basis(reach)
@@ -43,8 +43,8 @@ def effective_attention(
 def correlation(
     weights: Float[np.ndarray, "query key"], effective: Float[np.ndarray, "query key"], *, causal: bool = False
 ) -> float:
-    """Return Pearson's r between the raw and effective weights of one attention map; NaN if either are constant. If
-    `causal`, only keys up to the query are compared."""
+    """Return Pearson's r between the raw and effective weights of one attention map. NaN if either set of weights is
+    constant. If `causal`, only keys up to the query are compared."""
     visible = np.tril_indices(len(weights)) if causal else ...
     raw, left = weights[visible].ravel(), effective[visible].ravel()
     if min(np.ptp(raw), np.ptp(left)) < 1e-12:
@@ -53,7 +53,7 @@ def correlation(
 
 
 def mass_by_type(maps: Float[np.ndarray, "query key"], types: dict[str, tuple[int, ...]]) -> dict[str, float]:
-    """Return the attention to each type of key, averaged over queries; NaN for a type without keys. Effective attention
+    """Return the attention to each type of key, averaged over queries. NaN if no key has this type. Effective attention
     may be negative or above 1."""
     return {name: float(maps[:, list(keys)].sum(1).mean()) if keys else float("nan") for name, keys in types.items()}
 

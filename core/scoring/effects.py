@@ -72,8 +72,8 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """Return one value per example such that their mean is Pearson's r between gold and predicted values. All values
-    are 0 if r is undefined.
+    """Return one value per example. The mean of these values is Pearson's r between gold and predicted values. All
+    values are 0 if r is undefined.
 
     The value is r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r.
     """
@@ -222,8 +222,8 @@ def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "hea
 
 @dataclass(frozen=True)
 class SplitHalf:
-    """The gain from ablating the head that is best on one half of the examples, measured on the other half. The gain is
-    averaged over random splits.
+    """The gain from ablating the head that is best on one half of the examples. The gain is measured on the other half,
+    and averaged over random splits.
 
     Attributes:
         low, high: 2.5 % and 97.5 % quantiles of held-out gains over splits of these examples; not a confidence
@@ -329,7 +329,8 @@ def recovered_share(
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank correlations between two scores of n heads, and the p value of Spearman's rho; None for a constant score."""
+    """Rank correlations between two scores of n heads, and the p value of Spearman's rho; None if a score is
+    constant."""
 
     spearman: float | None
     kendall: float | None

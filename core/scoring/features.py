@@ -51,8 +51,8 @@ class Rhombi:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kind of word (such as noun) at each position. For syntactic features, words are compared only with words of
-    the same kind.
+    """The kind of word (such as noun) at each position. For syntactic features, each word is compared only with words
+    of the same kind.
 
     Attributes:
         of: index of the kind, -1 for none.
@@ -76,8 +76,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Draw random comparisons of tokens with and without each feature in each input. Up to DRAWS have an ordinary
-    query, and up to DRAWS have the classifying token as the query.
+    """Draw random comparisons of tokens with and without each feature in each input. Up to DRAWS comparisons use an
+    ordinary query, and up to DRAWS use the classifying token ([CLS]) as the query.
 
     Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
     follow their queries.
@@ -238,7 +238,7 @@ NULLS = 3  # null draws of an input and feature
 
 @dataclass(frozen=True)
 class Marks:
-    """The positions of the tokens with each feature in one input, and of random other tokens for the baseline.
+    """The positions of the tokens with each feature in one input, and of random other tokens as a baseline.
 
     Attributes:
         nulls: positions drawn for the baseline; all False if there are too few other tokens.
@@ -318,8 +318,8 @@ def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndar
 
 
 def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int, features: int, head: int) -> float:
-    """Return the one-sided p value for the hypothesis that word types with a feature get more attention than the same
-    number of random word types.
+    """Return a one-sided p value for word types with a feature. The alternative hypothesis is that they get more
+    attention than equally many random word types.
 
     Each word type counts once, because a head that prefers a few words seems to attend to every feature of these words.
     A type has the feature if most of its tokens do. p is at least 1 / (SETS + 1); NaN if no or every word type has the
@@ -385,7 +385,8 @@ class _Batch:
     def reduced(
         self, gathered: Float[np.ndarray, "place head"], by: np.ufunc
     ) -> Float[np.ndarray, "batch mark feature head"]:
-        """Reduce the values of each group of keys to one value with the function `by`; NaN for empty groups."""
+        """Combine the attention to the marked keys in each group with the function `by`, such as a sum. NaN for groups
+        without marked keys."""
         reduced = np.full((int(np.prod(self.shape)), gathered.shape[1]), np.nan)
         if len(self.starts):
             exact = gathered.astype(np.float64) if by is np.add else gathered  # maxima need no higher precision
@@ -416,8 +417,8 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """An observer that measures the attention to tokens with each feature, with and without subtracting a random
-    baseline, averaged over inputs.
+    """An observer that measures the attention to tokens with each feature, averaged over inputs. It also subtracts the
+    attention to random tokens as a baseline.
 
     Attributes:
         features: names, in the order of `Marks.tokens`.
@@ -456,8 +457,8 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Return the sums that the observer needs for each long input: attention per key, the attention row of the
-        classifying token, and weights at random positions. Return None if it needs whole maps."""
+        """Return which attention values this measure needs for each long input, or None if it needs whole maps. These
+        are the attention to each key, the row of the token that a classifier reads, and weights at random positions."""
         if queries != keys:
             return None
         batch = self._batch_of(inputs)

@@ -67,8 +67,8 @@ def spread_of(
 
 
 def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
-    """Return the bounds of the 95 % interval of a mean; NaN for fewer than two inputs, or if only one value is nonzero.
-    The interval does not cross 0 if no two values have opposite signs, and is [0, 0] if all are 0."""
+    """Return the bounds of the 95 % interval of a mean. NaN for fewer than two inputs, or if only one value is nonzero.
+    The interval does not cross 0 if no two values have opposite signs. It is [0, 0] if all values are 0."""
     low, high = reaching(mean, spread.error, spread.lean, np.maximum(spread.different - 1, 1))
     low = np.where(spread.sign > 0, np.maximum(low, 0.0), low)
     high = np.where(spread.sign < 0, np.minimum(high, 0.0), high)

@@ -61,7 +61,7 @@ class MapBatch:
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums over maps of long inputs, from which the same scores are computed as from whole maps (`MapBatch`)."""
+    """Sums over the maps of long inputs. Head scores from these sums equal those from whole maps (`MapBatch`)."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -113,14 +113,14 @@ def special_keys(at: SpecialPositions) -> tuple[tuple[int, ...], tuple[int, ...]
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
-    """Return the request for the sums over attention maps that `SumBatch` needs to compute head scores."""
+    """Return a request for sums over the attention maps. `SumBatch` needs these sums to compute head scores."""
     sets = keys_as_values(special_keys(at), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean attention A[i, i + offset] over queries i; NaN if no query i has a key i + offset. For causal
-    maps, offsets above 0 give NaN, and offset 0 leaves out query 0."""
+    """Return the mean attention A[i, i + offset] over queries i. NaN if no query i has a key i + offset. In causal
+    maps, offsets above 0 give NaN, and query 0 is left out for offset 0."""
     if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
     weights = weights[..., 1:, 1:] if causal and offset == 0 else weights
@@ -159,7 +159,8 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
-    """Return the mean over queries of one value per row; NaN without queries. If `causal`, query 0 is left out."""
+    """Return the mean over queries of one value per row; NaN if there are no queries. If `causal`, query 0 is left
+    out."""
     rows = rows[..., 1:] if causal else rows
     return rows.mean(-1) if rows.shape[-1] else rows.sum(-1) * float("nan")
 
@@ -167,8 +168,8 @@ def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any
 def normalised_mean(
     rows: Float[Any, "*heads query"], *, causal: bool, visible_keys: Real[np.ndarray, "*layers query"] | None = None
 ) -> Float[Any, "*heads"]:
-    """Return entropy / ln(number of visible keys), averaged over queries, from 0 (all attention on one key) to 1
-    (uniform attention).
+    """Return entropy / ln(number of visible keys), averaged over queries. The range is from 0 (all attention on one
+    key) to 1 (uniform attention).
 
     Queries that see only one key are left out; NaN without queries. `rows` are entropies in nats. `visible_keys` of
     None: the whole sentence, or up to the query.

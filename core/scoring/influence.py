@@ -32,7 +32,7 @@ Runs = Shaped[np.ndarray, "*run row"]
 
 @dataclass(frozen=True)
 class Influence:
-    """The value of a metric for several runs on the same examples, and the influence of each example on it.
+    """The values of a metric for several runs on the same examples. Also how much each example influences each value.
 
     Attributes:
         value: NaN if undefined.
@@ -47,8 +47,8 @@ class Influence:
 
 
 def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
-    """Return the accuracy, F1 of class 1 or Pearson's r of each run, with the influence of every example. Raises
-    InputError for any other metric."""
+    """Return the accuracy, F1 of class 1 or Pearson's r of each run. Also return the influence of every example on this
+    metric. Raises InputError for any other metric."""
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     if name == "accuracy":
         right = (predicted == gold).astype(float)
@@ -113,8 +113,8 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """Return how much a metric changes if one prediction changes: 1 for accuracy; for F1, the change if a true positive
-    becomes a false negative."""
+    """Return how much a metric changes if one prediction changes, multiplied by the number of examples. For accuracy,
+    this is 1. For F1, it is the change if a true positive becomes a false negative."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))

@@ -127,7 +127,7 @@ GROUPS = 64
 
 @dataclass(frozen=True)
 class StatisticEstimate:
-    """Means of head statistics over inputs, with their uncertainty.
+    """Means of head statistics over inputs, and the uncertainty of these means.
 
     Attributes:
         value: NaN without inputs.
@@ -174,8 +174,8 @@ EVERY_LAYER = slice(None)
 
 
 class Means:
-    """An accumulator for means over inputs for each layer, head and statistic, as sums of values divided by sums of
-    counts. Batches may be added in any order."""
+    """An accumulator for means over inputs, for each layer, head and statistic. A mean is a sum of values divided by a
+    sum of counts. Batches may be added in any order."""
 
     def __init__(self, layers: int, heads: int, statistics: int):
         self.sums = np.zeros((GROUPS, layers, heads, statistics))

@@ -157,8 +157,8 @@ class LinkBatch:
     def values(
         self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return four values per link from the maps of one layer, as [link, value, head]: attention weight, attention
-        above baseline, accuracy and contrast."""
+        """Return four values per link from the maps of one layer, as [link, value, head]. The values are attention
+        weight, attention above baseline, accuracy and contrast."""
         weight = maps[self.batch, self.query, self.key]
         owner, batch, query, key = self.pairs
         by_piece = maps[batch, query, key] / self.table.sizes[batch, key, None].astype(maps.dtype)
@@ -184,16 +184,16 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return the values of every link, in the order of QUANTITIES. If a link has no baseline, its excess is set to
-        0 and left out of `counts`."""
+        """Return the values of every link, in the order of QUANTITIES. If a link has no baseline, its attention above
+        baseline is set to 0 and not counted in `counts`."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Return, for each input, relation and direction, the sum of each quantity over links, as float64; 0 without
-        links."""
+        """Return the sum of each quantity over links, for each input, relation and direction, as float64. The sum is 0
+        if there are no links."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
         by_input = np.zeros((len(self.inputs), values.shape[2], turns, len(QUANTITIES)))

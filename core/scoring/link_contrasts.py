@@ -33,8 +33,8 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 
 @dataclass(frozen=True)
 class Pieces:
-    """The word and sentence of each token in an input. The word is -1 for tokens outside words, and the sentence is -1
-    for these tokens and special tokens."""
+    """The word and sentence of each token in an input. Tokens outside words have the word -1 and the sentence -1.
+    Special tokens have the sentence -1."""
 
     word: Int[np.ndarray, " piece"]
     sentence: Int[np.ndarray, " piece"]
@@ -234,8 +234,8 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the contrast of each link in nats: its log attention corrected for the effects of query, key and distance.
-    It is averaged over random draws; 0 without valid draws."""
+    """Return the contrast of each link in nats, averaged over random draws. It is the log attention, corrected for the
+    effects of query, key and distance. The contrast is 0 if there are no valid draws."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
@@ -329,5 +329,6 @@ class MeanContrasts:
                 start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
-        """Return, for every head, the mean contrast of each group of links, in nats; NaN without valid draws."""
+        """Return the mean contrast of each group of links for every head, in nats; NaN if there are no valid random
+        draws."""
         return self._means.reshape(len(self._means), -1)

@@ -69,7 +69,8 @@ def exchange_draws(
 
 
 def p_values(observed: Float[np.ndarray, " cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " cell"]:
-    """Return the one-sided p value of each observed sum: (1 + number of draws at least as large) / (1 + all draws)."""
+    """Return the one-sided p value of each observed sum. It is (1 + number of draws that are at least as large) / (1 +
+    number of draws)."""
     return (1 + (draws >= observed - _EQUAL * np.maximum(1, np.abs(observed))).sum(0)) / (1 + len(draws))
 
 

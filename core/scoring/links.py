@@ -76,8 +76,8 @@ def relation_score(
     pairing: str = "product",
     causal: bool = False,
 ) -> Float[Any, "*heads"]:
-    """Return the largest attention weight among the query-key pairs of all links in an input; NaN without pairs. Its
-    mean over inputs is the link score of Kovaleva et al. (2019)."""
+    """Return the largest attention weight among the query-key pairs of all links in an input. NaN if there are no
+    pairs. Its mean over inputs is the link score of Kovaleva et al. (2019)."""
     pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return weights[..., 0, 0] * float("nan")
@@ -86,7 +86,7 @@ def relation_score(
 
 
 def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any, "*heads query key"]:
-    """Return a copy of attention weights without one key (an attention sink), with rows normalised to sum 1.
+    """Return attention weights without one key (an attention sink), rescaled so that each row sums to 1.
 
     Rows are divided by the sum of the other keys, because 1 minus the weight of a strong sink is mostly rounding. A row
     that attends only to that key (query 0 of a causal map) is unchanged.
@@ -102,7 +102,8 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
 
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
-    """Return the links of an input, then a copy for each nonzero shift that keeps all positions within `places`."""
+    """Return the links of an input, followed by shifted copies. There is one copy for each nonzero shift that keeps all
+    positions within `places`."""
     used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
     if not used or not allowed:
@@ -114,7 +115,7 @@ def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Divide inputs of equal length into random groups of at most `most`, in which tests permute links."""
+    """Divide inputs of equal length into random groups of at most `most`. Tests permute links within each group."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -129,7 +130,7 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """Query-key pairs in one input, scored by the largest attention weight or, with `average`, by the mean weight."""
+    """Query-key pairs in one input. Their score is the largest attention weight or, with `average`, the mean weight."""
 
     input: int
     name: Any
@@ -138,7 +139,7 @@ class Placement(NamedTuple):
 
 
 class PairScores:
-    """Observe the largest or mean attention weight of many groups of query-key pairs in every head."""
+    """An observer of the largest or mean attention weight in groups of query-key pairs, for every head."""
 
     def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
         self._shape = (layers, heads)
@@ -182,8 +183,8 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """Return a dictionary from the (input, name) of each group of pairs to its float32 scores [layer, head]; NaN
-        for groups without pairs."""
+        """Return a dictionary from the (input, name) of each group of pairs to its float32 scores [layer, head]. NaN if
+        a group has no pairs."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 
@@ -204,7 +205,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return control pairs by name, which link the queries of `pairs` to the previous, next and first token."""
+    """Return control pairs by name. They link the queries of `pairs` to the previous, next and first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -246,8 +247,8 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 
 class QueryResiduals:
-    """An observer that measures how much more attention the key of each link gets from its own query than from other
-    queries.
+    """An observer that measures the attention to the key of each link. It compares attention from the linked query with
+    attention from other queries.
 
     `places` has the pairs of each link at their true query, then at every other query. The mean attention at each
     distance is also stored.

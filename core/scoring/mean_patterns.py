@@ -20,8 +20,8 @@ SIZE = 12
 
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
-    """Return the fraction of each token that lies in each of `size` equal segments of the input, float64. Rows sum to
-    1, and columns sum to length / size. The result is cached and must not be modified."""
+    """Return the fraction of each token that lies in each of `size` equal segments of the input, as float64. Each row
+    sums to 1, and each column sums to length / size. The result is cached and must not be modified."""
     tokens, edges = np.arange(length)[:, None] / length, np.arange(size) / size
     overlap = np.minimum(tokens + 1 / length, edges + 1 / size) - np.maximum(tokens, edges)
     return np.maximum(overlap, 0) * length
@@ -92,7 +92,7 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
 
 @dataclass(frozen=True)
 class RedundancyAgreement:
-    """The correlation r between two distance matrices of the same heads, with a 95 % interval over heads and the p
+    """The correlation r between two distance matrices of the same heads. It has a 95 % interval over heads and the p
     value of a Mantel test."""
 
     r: float
@@ -135,6 +135,6 @@ def redundancy_agreement(
 
 
 def nearest(distances: Float[np.ndarray, "head head"]) -> tuple[Sequence[int], Float[np.ndarray, " head"]]:
-    """Return the index of the nearest other head for each head (the first one in a tie), and the distance to it."""
+    """Return, for each head, the index of its nearest other head (in a tie, the first one) and the distance to it."""
     apart = distances + np.diag(np.full(len(distances), np.inf))
     return [int(k) for k in apart.argmin(1)], apart.min(1)

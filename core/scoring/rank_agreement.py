@@ -65,8 +65,8 @@ RESAMPLES, HALVES = 500, 50
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """The agreement of each pair of ablation methods on the ranking of heads; NaN if a method gives all heads the same
-    rank. The diagonal compares a method with itself.
+    """The agreement of each pair of ablation methods on the ranking of heads. NaN if a method gives all heads the same
+    rank. The diagonal compares each method with itself.
 
     Attributes:
         tau: across halves of the examples, from sums over the halves.
@@ -87,7 +87,7 @@ class RankAgreement:
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """Return the sign (int8) of the score difference for every two heads a < b: 1 if head a has the higher score."""
+    """Return the sign (int8) of the score difference for each pair of heads a < b: 1 if head a has the higher score."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 
@@ -108,7 +108,7 @@ def operators_agree(
     resamples: int = RESAMPLES,
     halves: int = HALVES,
 ) -> RankAgreement:
-    """Return Kendall's tau between the head effects under every two ablation methods. All methods use the same split
+    """Return Kendall's tau between the head effects under each pair of ablation methods. All methods use the same split
     halves and bootstrap samples. Raises InputError for fewer than three heads or four examples."""
     operators, heads, rows = effects.shape
     if heads < 3 or rows < 4:

@@ -18,7 +18,7 @@ LEAST_PAIRS = 4  # two in each half, because one has no spread
 
 
 class OwnAndOthers:
-    """An observer of the distance from each head to other heads on the same input, and to itself on another input.
+    """An observer of the distances from each head to other heads on the same input, and to itself on another input.
 
     `sums` has, by half of the pairs, sums and sums of squares of (distance to itself on the other input of the pair)
     minus (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half.
@@ -59,7 +59,7 @@ class OwnAndOthers:
 
 @dataclass(frozen=True)
 class Repeated:
-    """For each head, a comparison between its distance to other heads on the same input and to itself on another input.
+    """For each head, a comparison of two distances: to other heads on the same input, and to itself on another input.
 
     Attributes:
         value: distance to itself minus that to the nearest other head, in nats per row; positive if the other is
@@ -83,8 +83,8 @@ class Repeated:
 
 
 def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> Repeated | None:
-    """Return, for each head, the distance to itself on another input minus the distance to the nearest other head on
-    the same input.
+    """Return the difference between two distances for each head. It is the distance to itself on another input minus
+    the distance to the nearest other head on the same input.
 
     The other head is chosen on one half of the pairs and measured on the other half. Averaging both directions would
     give too narrow intervals, because both means are high if both halves choose the same head. None for fewer than

@@ -70,7 +70,8 @@ class RolePositions:
 
 @dataclass(frozen=True)
 class RoleScore:
-    """The score of every head for one role (such as attending to the previous token) on one input; NaN without targets.
+    """The score of every head for one role, such as attending to the previous token, on one input; NaN if it has no
+    targets.
 
     Attributes:
         weight, baseline: weight on the targets of the role, and that of the baseline.
@@ -103,8 +104,8 @@ def role_scores(
 
 
 def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads statistic"]:
-    """Return four columns per role: the attention to the targets, and this attention minus its baseline, both with the
-    sink and without it."""
+    """Return four columns per role: the attention to the targets and this attention minus its baseline, each with and
+    without the sink."""
     columns = []
     for score in scores.values():
         columns += [score.weight, score.weight - score.baseline]
@@ -113,8 +114,8 @@ def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads st
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
-    """Return float64 attention weights without the sink, scaled so that rows sum to 1. If less than LEAST of a row is
-    left, the row becomes 0."""
+    """Return float64 attention weights without the sink, rescaled so that each row sums to 1. If less than LEAST of a
+    row is left, the row becomes 0."""
     without = weights.astype(float)
     without[..., sink] = 0
     left = without.sum(-1, keepdims=True)

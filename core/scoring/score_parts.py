@@ -53,8 +53,8 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Replace the covariances of the whole query and the whole key (at the indices `left_over`) by those of the whole
-    minus all other contributions.
+    """Replace the covariances of the whole query and the whole key, at the indices `left_over`. The new values are
+    those of the whole minus all other contributions.
 
     `pairs` are `covariances` with the whole query and key at `left_over` (None: unchanged). Float64 input is modified
     in place.
@@ -72,7 +72,7 @@ def centred_scores(
     visible: Bool[Tensor, "#batch #head query key"],
     weights: Float[Tensor, "batch head query key"] | None = None,
 ) -> Float[Tensor, "batch head query key"]:
-    """Subtract from each row of attention scores its weighted mean, and multiply the row by the weights of its keys.
+    """Subtract from each row of attention scores its weighted mean. Then multiply the row by its key weights.
 
     Weights sum to 1 over visible keys (None: equal weights); masked keys get 0.
     """

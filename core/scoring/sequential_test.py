@@ -136,8 +136,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return, for each betting fraction, the log growth of the capital in bets that the mean effect exceeds `mean`;
-    -inf after a total loss. Effects must not exceed `clip`."""
+    """Return the log growth of capital for each betting fraction; -inf after a total loss. The bets are that the mean
+    effect exceeds `mean`. Effects must not exceed `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -146,13 +146,13 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
 
 def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
-    """Return the log of the mean capital over bets with different betting fractions, which are weighted by WEIGHTS."""
+    """Return the log of the mean capital over bets with different betting fractions. WEIGHTS weights the mean."""
     return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return a lower confidence bound for the mean effect of each head: the largest mean that the test rejects, or
-    -`clip` if it rejects none. `wanted` is the log capital at which a mean is rejected."""
+    """Return a lower confidence bound for the mean effect of each head. It is the largest mean that the test rejects,
+    or -`clip` if it rejects none. A mean is rejected if the log capital reaches `wanted`."""
     low, high = np.full(len(effects), -clip), effects.mean(1)
     for _ in range(HALVINGS):
         middle = np.maximum((low + high) / 2, np.nextafter(-clip, 0))
@@ -245,7 +245,7 @@ class Standings:
 
 
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
-    """Return how many examples each head has been measured on, which is the number of values before its first NaN."""
+    """Return on how many examples each head has been measured. This is the number of values before its first NaN."""
     missing = np.isnan(effects)
     if not effects.shape[1]:
         return np.zeros(len(effects), dtype=int)

@@ -14,7 +14,7 @@ from .registry import MAP_SCORES
 
 
 class HeadStatistics:
-    """An observer that averages every statistic in MAP_SCORES for each head over the inputs for which it is defined."""
+    """An observer that averages each statistic in MAP_SCORES for each head, over the inputs in which it is defined."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool):
         self.causal = causal
@@ -37,8 +37,8 @@ class HeadStatistics:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Return the sums that the observer needs for each long input: entropies, distances, and attention to
-        neighbours and special tokens. Return None if it needs whole maps."""
+        """Return which sums over the maps this measure needs for each long input, or None if it needs whole maps. These
+        are entropies, distances, and the attention to neighbours and special tokens."""
         if queries != keys or not all(score.of_sums for score in MAP_SCORES):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]

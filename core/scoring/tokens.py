@@ -79,8 +79,8 @@ def _to_words(
 
 
 class RelationAttention:
-    """An observer that measures the attention along the links of every relation in both directions: weight, excess,
-    contrast and accuracy.
+    """An observer that measures the attention along the links of every relation in both directions. It measures weight,
+    excess, contrast and accuracy.
 
     `across` states which relations link words of different sentences.
     """
@@ -113,8 +113,8 @@ class RelationAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request, for each long input, the attention weights in blocks of queries, and the weights at the control
-        positions for contrasts. Return None if whole maps are needed."""
+        """Request attention weights of each long input, in blocks of queries and at the control positions for
+        contrasts. Return None if whole maps are needed."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)

@@ -135,8 +135,8 @@ _collected: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """Return a context manager that collects messages (each one once) about invalid rows that are ignored by
-    `leave_out`."""
+    """Return a context manager that collects messages about invalid rows that `leave_out` ignores. Each message is
+    collected only once."""
     texts: list[str] = []
     token = _collected.set(texts)
     try:
@@ -146,8 +146,7 @@ def collecting() -> Iterator[list[str]]:
 
 
 def leave_out(text: str) -> None:
-    """Log a message that invalid rows were ignored, and add it to the messages that the active `collecting` context
-    collects."""
+    """Log a message about ignored invalid rows. The active `collecting` context also collects this message."""
     texts = _collected.get()
     if texts is None or text not in texts:
         log.warning("%s", text)

@@ -306,8 +306,8 @@ def map_kinds(db: Database) -> "pd.DataFrame":
 
 @dataclass(frozen=True)
 class Saved:
-    """The result of storing label events: the number of new events, and the highest sequence number that has been
-    stored (`acknowledged`)."""
+    """The result of storing label events: the number of new events and the highest stored sequence number
+    (`acknowledged`)."""
 
     new: int
     acknowledged: int

@@ -357,8 +357,8 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """Return the positions of the newest rows in the project tables. `since` contains the positions up to which the
-    rows are already known."""
+    """Return the positions of the newest rows in the project tables. `since` contains the positions up to which rows
+    are already known."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),

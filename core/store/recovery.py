@@ -210,7 +210,7 @@ def is_of_file(error: duckdb.Error) -> bool:
 
 
 class LogCopy:
-    """A copy of the database log, made before DuckDB reads the log, and deleted if DuckDB can read all of it.
+    """A copy of the database log, made before DuckDB reads the log. It is deleted if DuckDB reads the whole log.
 
     If one connection commits during the checkpoint of another, DuckDB writes a second log (`.wal.checkpoint`), whose
     incomplete end it also skips. Raises StoreError if the log cannot be copied, or has no database next to it.

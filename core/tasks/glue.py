@@ -209,7 +209,7 @@ def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow
 
 
 def fingerprint(rows: Sequence[TaskRow]) -> str:
-    """Return a hash of the IDs, texts and labels of examples, with which a resumed run detects changed data."""
+    """Return a hash of the IDs, texts and labels of examples. A resumed run uses this hash to detect changed data."""
     text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
