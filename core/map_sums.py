@@ -70,7 +70,7 @@ class MapSums:
 
 @runtime_checkable
 class Streamed(Protocol):
-    """An observer of attention that can use sums over attention maps, so that whole maps need not be stored."""
+    """An observer of attention that can use sums over attention maps. Whole maps then need not be stored."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
         """Return which sums over the attention maps this observer needs for each of the `inputs`, or None if it needs

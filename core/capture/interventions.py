@@ -221,8 +221,8 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
 
 
 def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
-    """Raise InterventionError if an ablation method is undefined for cross attention or another stack of an
-    encoder-decoder. In cross attention, for example, queries have no position among the keys."""
+    """Raise InterventionError if an ablation method is undefined for cross-attention or for another stack of an
+    encoder-decoder. For example, queries in cross-attention have no position among the keys."""
     for change in changes:
         if isinstance(change, Knockout) or not part:
             continue
@@ -256,21 +256,22 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Replace the attention rows of ablated heads by fixed rows that sum to 1, and return all rows. The ablation method
-    is disable, previous, current, next or first, and the weights have no sinks."""
+    """Replace the attention rows of ablated heads by fixed rows, and return all rows. Each fixed row sums to 1. The
+    ablation method must be disable, previous, current, next or first, and the weights must have no sinks."""
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 
 
 def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """Return uniform attention over the visible keys of each query, float32. A row is 0 if the query sees no key."""
+    """Return uniform attention over the visible keys of each query, as float32. If a query sees no key, its row
+    contains only zeros."""
     counts = visible.sum(-1, keepdim=True).clamp(min=1)
     return visible.float() / counts
 
 
 def pointing(operator: str, visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
     """Return float32 attention rows with weight 1 on the previous, current, next or first token. If this token does not
-    exist or is masked, the weight is on the query itself."""
+    exist or is masked, the query attends to itself."""
     length = visible.shape[-1]
     own = torch.arange(visible.shape[-2], device=visible.device)  # cross attention has other keys, and only "first"
     target = torch.zeros_like(own) if operator == "first" else own + _OFFSETS[operator]

@@ -97,9 +97,9 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return where in a forward pass heads can be observed and changed. For example, "interface" is the attention
-    interface of transformers, and "flat softmax" is a softmax whose scores have one axis for inputs and heads. Raises
-    CheckpointError if this is impossible."""
+    """Return the place in a forward pass where heads can be observed and changed. For example, "interface" is the
+    attention interface of transformers. "flat softmax" is a softmax whose scores have one axis for inputs and heads.
+    Raises CheckpointError if there is no such place."""
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
     model = checkpoint.model

@@ -93,8 +93,9 @@ class Observer(Protocol):
     """
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Process the attention maps of one layer for a batch. Observers must not store or modify the maps. Rows sum to
-        1; the last key is a sink only with `takes_sinks`. `inputs` are the indices of the inputs in the pass."""
+        """Process the attention maps of one layer for a batch. Observers must not store or modify the maps. Each row
+        sums to 1. The last key is a sink only with `takes_sinks`. `inputs` contains the indices of the inputs in the
+        pass."""
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
@@ -147,8 +148,8 @@ def _flat(
 def with_sink(
     checkpoint: Checkpoint, weights: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head query column"]:
-    """Append the weights of the attention sink as a last column if the model family has sinks; 0 in layers without a
-    sink."""
+    """Append the weights of the attention sink as a last column if the model family has sinks. In layers without a
+    sink, these weights are 0."""
     lacks = checkpoint.family.sinks and weights.shape[3] == weights.shape[2]
     return torch.nn.functional.pad(weights, (0, 1)) if lacks else weights
 

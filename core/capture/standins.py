@@ -50,8 +50,8 @@ def single_position(
 
 @runtime_checkable
 class StandIn(Protocol):
-    """The outputs of heads after a change, for inputs of equal length under several ablation targets. The axis `rows`
-    contains all inputs for the first target, then all inputs for the next target."""
+    """The outputs of heads after a change, for inputs of equal length and several ablation targets. The axis `rows`
+    contains all inputs for the first target, then all inputs for the next target, and so on."""
 
     def outputs(
         self, layer: int, mixed: Float[Tensor, "rows length head dim"], values: Float[Tensor, "rows head length dim"]
@@ -66,7 +66,7 @@ class StandIn(Protocol):
 
 @dataclass(frozen=True)
 class FixedMap:
-    """The attention map that an ablation method assigns to every head. Rows sum to 1, or to 0 for "zero"."""
+    """The attention map that an ablation method assigns to every head. Each row sums to 1, or to 0 for "zero"."""
 
     rows: Float[Tensor, "query key"]
 

@@ -23,7 +23,8 @@ from .words import words_of
 
 @dataclass(frozen=True)
 class Right:
-    """The results of an encoder-decoder: whether each target sentence is correct, and the fraction of correct tokens.
+    """The results of an encoder-decoder: whether each target sentence is correct, and what fraction of tokens is
+    correct.
 
     Attributes:
         exact: whether all tokens are right, including the end.

@@ -102,8 +102,8 @@ def word_weights(
 
 
 def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
-    """Return the position of the [CLS] or BOS token (or None), and the positions of separators, counted in tokens or,
-    if `words` is True, in words."""
+    """Return the position of the [CLS] or BOS token (or None) and the positions of separators. Positions count tokens
+    or, if `words` is True, words."""
     groups = groups_of(encoding) if words else [[k] for k in range(len(encoding))]
     firsts = [k for k, pieces in enumerate(groups) if encoding.first is not None and encoding.first in pieces]
     separators = tuple(k for k, pieces in enumerate(groups) if set(pieces) & set(encoding.separators))
@@ -127,7 +127,7 @@ def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
 
 
 def shares(encoding: Encoding, spans: Sequence[Span]) -> Float[np.ndarray, "piece word"]:
-    """Return the fraction of each token of an input that belongs to each word of a gold sentence.
+    """Return what fraction of each token in an input belongs to each word of a gold sentence.
 
     It is 1, or less if words share a token (do|n't); 0 for tokens outside words, and in columns of truncated words. If
     no token is shared, it is equivalent to `word_weights`: apply it to keys and, with columns scaled to 1, to queries.

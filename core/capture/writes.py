@@ -47,7 +47,7 @@ def read_by(checkpoint: Checkpoint) -> str:
 def circuit_rows(
     checkpoint: Checkpoint, sources: Sequence[int]
 ) -> Iterator[tuple[Head, Float[Tensor, "source token"]]]:
-    """Yield each head with a matrix, which states how much attending to each source token changes the logit of each
+    """Yield each head with a matrix. It contains how much attending to each source token changes the logit of each
     token in the vocabulary. Raises InputError if the weights cannot be found."""
     model = checkpoint.model
     base = getattr(model, "base_model", model)
@@ -95,8 +95,7 @@ def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
 
 @dataclass(frozen=True)
 class TextWrites:
-    """What each head adds to the logits at one position of one input, counting only the token to which the head attends
-    most there.
+    """What each head adds to the logits at one position of one input, through the token to which it attends most there.
 
     Attributes:
         source: index of this token. *Shape:* (layer, head); -1 without attention.
@@ -215,7 +214,8 @@ def _logits(checkpoint: Checkpoint, states: Float[Tensor, "state hidden"]) -> Fl
 
 
 def masked(checkpoint: Checkpoint, encoding: Encoding, place: int) -> Encoding:
-    """Return the input with a mask token at a position. Unchanged if the model is causal or has no mask token."""
+    """Return the input with a mask token at a position. Return the input unchanged if the model is causal or has no
+    mask token."""
     mask = getattr(checkpoint.tokenizer, "mask_token_id", None)
     if mask is None or checkpoint.causal:
         return encoding

@@ -82,7 +82,7 @@ class Extent(Result):
 
     @property
     def runs(self) -> int:
-        """Return how often a study processes its examples: once per combination of checkpoint, initialisation and
+        """Return how many times a study processes its examples: once per combination of checkpoint, initialisation and
         seed."""
         several = (self.checkpoints, self.after, self.initialisations, self.seeds)
         return prod(max(1, len(some or ())) for some in several) * (2 if self.compare else 1)

@@ -9,7 +9,7 @@ import cloudpickle
 
 
 class ByValue:
-    """A wrapper that pickles a function together with its code, because plain pickle stores only the function name."""
+    """A wrapper that pickles a function with its code. Plain pickle would store only the function name."""
 
     def __init__(self, function: Callable[..., Any]):
         self._function = function

@@ -45,7 +45,7 @@ class ClusterGoneError(JobError):
 
 
 class PoolKeeper:
-    """A holder for the worker pool of one thread. Later jobs with the same placement reuse the pool."""
+    """A holder for the worker pool of one thread, so that later jobs with the same placement reuse it."""
 
     def __init__(self) -> None:
         self.pool: Pool | None = None

@@ -205,7 +205,7 @@ class _Progress:
             self.tell(done / self.expected, f"{done / 1e6:.1f} of {self.expected / 1e6:.1f} MB")
 
     def begin_next(self) -> None:
-        """Add the size of the downloaded file to the total, before the next file is downloaded."""
+        """Add the size of the downloaded file to the total. This is called before the next file is downloaded."""
         self.before, self.now = self.before + self.now, 0
 
 

@@ -217,8 +217,8 @@ def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Check which tensors in the weight files a model does not use. Return a tuple with one message if they include
-    weights outside the embeddings and layers, otherwise an empty tuple.
+    """Check the weights in a checkpoint that its model does not use. Return a tuple with one message if some of them
+    are outside the embeddings and layers, otherwise an empty tuple.
 
     `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
     if weights of the embeddings or layers are unused.

@@ -24,7 +24,7 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
-    """Return the safetensors files in a checkpoint folder, followed by the files in `beside` that exist.
+    """Return the safetensors files in a checkpoint folder, followed by those of the files in `beside` that exist.
 
     Raises CheckpointError for pickles, missing weights, or an index with paths outside the folder.
     """
@@ -127,7 +127,7 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
-    """Return numbers for each file that change if the file changes, such as its size and modification time."""
+    """Return numbers for each file, such as its size and modification time. They change if the file changes."""
     statuses = [file.stat() for file in files]
     return tuple(
         (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in statuses
@@ -136,7 +136,7 @@ def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=64)
 def hash_of_files(files: tuple[Path, ...], marks: tuple[tuple[int, ...], ...]) -> str:
-    """Return the SHA-256 hash of several files. It is cached until `marks` (such as sizes and times) changes."""
+    """Return the SHA-256 hash of several files. The hash is cached until `marks` (such as sizes and times) change."""
     digest = hashlib.sha256()
     for file in files:
         with open_in(file.parent, file.name) as stream:

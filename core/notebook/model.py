@@ -191,8 +191,8 @@ class Model:
         side: Literal["query", "key"] = "key",
         height: int = 560,
     ) -> MapsWidget:
-        """Show the attention map of a head, and its maps with partial inputs. For each partial map, its queries or keys
-        receive only one kind of contribution, such as that of earlier heads.
+        """Show the attention map of a head. Also show the maps that it would have if its queries or keys received only
+        one kind of contribution, such as that of earlier heads.
 
         Arguments and errors are those of `why`.
         """

@@ -49,7 +49,7 @@ class PositionTable:
 
 @dataclass(frozen=True)
 class WordAlignment:
-    """An alignment between the words of two inputs, with the indices of aligned pairs and of unaligned words."""
+    """An alignment of the words of two inputs, with the indices of aligned pairs and of unaligned words."""
 
     pairs: tuple[tuple[int, int], ...]
     first_alone: tuple[int, ...]
@@ -106,7 +106,8 @@ def map_change(
     second: Float[np.ndarray, "layer head other other"],
     alignment: WordAlignment,
 ) -> MapChange:
-    """Compare the word maps of two inputs on their aligned words only. Raises InputError if no words are aligned."""
+    """Compare the attention maps between words of two inputs, on their aligned words only. Raises InputError if no
+    words are aligned."""
     if not alignment.pairs:
         raise InputError(
             "The maps of two inputs can be compared only if the inputs share words; these inputs share none. Change "

@@ -42,7 +42,8 @@ def divergence(
 
 
 def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head rest rest"]:
-    """Return a causal map without the row and column of the first token, float64; rows are rescaled to sum to 1.
+    """Return a causal map without the row and column of the first token, as float64. Each row is then rescaled to sum
+    to 1.
 
     Rows whose whole weight was on the first token become uniform over the visible keys. Empty for a single token.
     """

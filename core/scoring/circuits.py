@@ -39,14 +39,14 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Return, for each order of the heads, the sets of heads that are ablated after each step."""
+    """Return the sets of heads that are ablated after each step, for each order of the heads."""
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
 def shapley_values(
     with_all: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return the Shapley value of each head: how much the metric m decreases when the head is ablated, averaged over
+    """Return the Shapley value of each head. It is the decrease in the metric m when the head is ablated, averaged over
     orders of ablation.
 
     The values add up to m with all heads minus m without heads. `values` is m after ablating 1, 2, ..., all heads of an

@@ -64,8 +64,8 @@ def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
 
 
 def widened(several: int) -> float:
-    """Return the factor by which `several` 95 % normal intervals must be widened so that they jointly cover their true
-    values with a probability of at least 95 % (Bonferroni)."""
+    """Return the factor by which `several` 95 % normal intervals must be widened (Bonferroni). The widened intervals
+    jointly cover their true values with a probability of at least 95 %."""
     return float(scipy.special.ndtri(1 - 0.025 / several) / scipy.special.ndtri(0.975))
 
 

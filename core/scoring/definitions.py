@@ -73,7 +73,7 @@ def kind_of(row: dict[str, float | None]) -> str:
 
 def drift(means: list[float]) -> float:
     """Return the mean relative depth of a feature, from 0 (first layer) to 1 (last layer). Each layer is weighted by
-    its mean of the feature. NaN if all means are 0."""
+    its mean value of the feature. NaN if all these means are 0."""
     total = sum(means)
     if not total or len(means) < 2:
         return float("nan")

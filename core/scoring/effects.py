@@ -90,9 +90,9 @@ def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOut
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[Interval]:
-    """Return weighted sums of the metric changes under several ablations, with paired 95 % intervals. For example,
-    weights of 1 for a group of heads and -1 for each of its heads give the effect of the group minus the effects of its
-    heads."""
+    """Return weighted sums of the metric changes under several ablations, with paired 95 % intervals. For example, a
+    group of heads can have weight 1 and each of its heads weight -1. The sum is then the effect of the group minus the
+    effects of its heads."""
     after, intervals = np.asarray(after), []
     for contrast in contrasts:
         heads = np.flatnonzero(contrast)  # the metric may be undefined for other heads
@@ -133,8 +133,8 @@ def max_t(
     slack: float = 0.0,
     rare: float | None = RARE,
 ) -> Float[np.ndarray, " head"]:
-    """Return p values for the null hypothesis that the mean difference of a head is 0, corrected over heads by max-T
-    (Westfall & Young 1993).
+    """Return p values for the null hypothesis that the mean difference for a head is 0. They are corrected over heads
+    by max-T (Westfall & Young 1993).
 
     For right and wrong outcomes, signs are flipped, which swaps predictions before and after. Losses and contributions
     to Pearson's r may be skewed with mean 0, so examples are drawn with replacement from the centred differences, and
@@ -190,8 +190,8 @@ def unseen_share(heads: int, rows: int) -> float:
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """Return how many examples are needed to observe, with 95 % probability, an effect of every head that affects a
-    fraction `share` of all examples.
+    """Return how many examples are needed to observe an effect of every head that affects at least a fraction `share`
+    of all examples. The effects are observed jointly with 95 % probability.
 
     With fewer examples, no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """
@@ -199,7 +199,8 @@ def rows_to_see(share: float, heads: int = 1) -> int:
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """Return the test statistic sum d / sqrt(sum d^2 + unseen) of each head, where d are its effects on the examples.
+    """Return the test statistic sum d / sqrt(sum d^2 + unseen) of each head, where d stands for its effects on the
+    examples.
 
     `unseen` is 0 for right and wrong outcomes; otherwise two examples with the largest change under any head. The
     statistic increases with Student's t, and is 0 if nothing changes.

@@ -220,8 +220,7 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """Return, for each input, the log attention to tokens with a feature minus the log attention to random tokens
-    without it.
+    """Return the log attention to tokens with a feature minus that to random tokens without it, for each input.
 
     In nats, averaged over draws; NaN without draws. `weights` are those of the cells of each draw, in the order of
     SIGNS.
@@ -558,8 +557,8 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split an estimate with one statistic per (definition, feature) into two estimates: the attention, and the
-    attention minus its baseline."""
+    """Split an estimate with one statistic per (definition, feature) into two estimates. One is for the attention, and
+    one for the attention minus its baseline."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

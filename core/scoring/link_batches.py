@@ -36,7 +36,7 @@ class LinkedWords:
 
 
 class WordTable:
-    """A padded table (one row per input) of the sentence, number of tokens and spelling ID of every word."""
+    """A table with the sentence, number of tokens and spelling ID of every word. It has one padded row per input."""
 
     def __init__(self, words_of_inputs: Sequence[LinkedWords]) -> None:
         shape = (len(words_of_inputs), max(len(words.words) for words in words_of_inputs))
@@ -222,7 +222,7 @@ class _Pairs:
 
 def in_order(words: LinkedWords, length: int) -> bool:
     """Return whether the tokens of all words, in order, are exactly the tokens of the input. Only such inputs can be
-    read in blocks."""
+    processed in blocks."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
@@ -244,8 +244,8 @@ class LinkSums:
 
 
 class LinkBlocks:
-    """Read the attention along the links of one input in one layer, block by block of queries. `cells` contains the
-    (query, key) positions from which contrasts are computed."""
+    """A reader of the attention along the links of one input in one layer, for one block of queries at a time. `cells`
+    contains the (query, key) positions that are needed for contrasts."""
 
     def __init__(self, batch: LinkBatch, number: int, heads: int) -> None:
         self.batch, self.number, self.heads = batch, number, heads

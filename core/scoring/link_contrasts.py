@@ -50,7 +50,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Query-key positions for computing the contrasts of links: three queries and three keys for each random draw.
+    """Query-key positions for computing contrasts of links. Each random draw has three queries and three keys.
 
     `fits` marks valid draws: all other positions are inside the input, between other words, and not linked. The
     positions of invalid draws are undefined.
@@ -288,8 +288,8 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """An observer that computes, in every head, the mean contrast of each group of links (`entries`). An input may have
-    several groups; random draws depend only on the seed and the input."""
+    """An observer that computes the mean contrast of each group of links (`entries`) in every head. An input may have
+    several groups. Random draws depend only on the seed and the input."""
 
     def __init__(self, entries: Sequence[LinkEnds], *, layers: int, heads: int, causal: bool, seed: int) -> None:
         self._means = np.full((len(entries), layers, heads), np.nan)

@@ -308,8 +308,9 @@ class QueryResiduals:
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return an array per link with the largest residual (attention minus mean attention at the same distance)
-        among its query-key pairs. Row 0 is for the true queries, and other rows are for shifted queries."""
+        """Return an array per link with the largest residual among its query-key pairs. A residual is attention minus
+        mean attention at the same distance. Row 0 is for the true queries, and the other rows are for shifted
+        queries."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]

@@ -75,7 +75,7 @@ class Repeated:
     pairs: int
 
     def share(self) -> tuple[float, float, float]:
-        """Return three fractions of heads: with values above 0, with values significantly above 0, and with values not
+        """Return the fractions of heads with values above 0, with values significantly above 0, and with values not
         significantly below 0."""
         half = widened(len(self.value)) * (self.high - self.low) / 2
         counts = (self.value > 0, self.value - half > 0, self.value + half > 0)

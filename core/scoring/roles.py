@@ -41,7 +41,7 @@ LEAST = 0.01  # fraction of a row's weight; scaling up a smaller one would give 
 
 @dataclass(frozen=True)
 class RolePositions:
-    """The token positions that define the targets of each head role. `repeat` is the (start, period) of a token
+    """The token positions that define the targets of each head role. `repeat` is the pair (start, period) of a token
     sequence that occurs twice in the input."""
 
     length: int

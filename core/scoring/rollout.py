@@ -19,8 +19,8 @@ UNITS = 10**6  # an edge of weight 1 has so many units of capacity: maximum_flow
 def mixed_with_residual(
     weights: Float[np.ndarray, "layer head query key"],
 ) -> Float[np.ndarray, "layer query key"]:
-    """Return, for each layer, half the mean attention over heads plus half the identity (the residual connection),
-    float64.
+    """Return the mean attention over heads, mixed with the residual connection, for each layer. It is half the mean
+    attention plus half the identity matrix, as float64.
 
     Raises InputError without layers or heads, for maps that are not square, or for layers without attention.
     """

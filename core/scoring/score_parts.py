@@ -30,7 +30,7 @@ def covariances(
     *,
     scaling: float,
 ) -> list[Float[Tensor, "batch head a b"]]:
-    """Split each attention score into one part per pair of a query contribution and a key contribution. Return the
+    """Split each attention score into parts, one per pair of a query contribution and a key contribution. Return the
     covariance of each part with the whole score.
 
     There is one tensor for each weighting of keys (`centred`), summed over queries, in squared units of scores. Divided

@@ -146,7 +146,8 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
 
 def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
-    """Return the log of the mean capital over bets with different betting fractions. WEIGHTS weights the mean."""
+    """Return the log of the mean capital over bets with different betting fractions. The mean has the weights
+    WEIGHTS."""
     return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
 

@@ -21,7 +21,7 @@ Mask = Bool[np.ndarray, " word"]
 
 
 def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
-    """Count the scored words that are attached to their gold governor (syntactic head), the numerator of UAS."""
+    """Count the scored words that are attached to their gold governor (syntactic head): the numerator of UAS."""
     return int(((np.asarray(gold) == np.asarray(predicted)) & scored).sum())
 
 
@@ -32,7 +32,7 @@ def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
 
 
 def governed(gold: Heads, scored: Mask) -> int:
-    """Count the scored words that have a governor, the denominator of the undirected attachment score."""
+    """Count the scored words that have a governor: the denominator of the undirected attachment score."""
     return int((scored & (np.asarray(gold) != np.arange(len(gold)))).sum())
 
 

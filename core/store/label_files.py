@@ -326,7 +326,7 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
 
 
 class RefusedError(Exception):
-    """Raised to roll back an import if a row is invalid and `keep_rest` is False."""
+    """Exception that rolls back an import if a row is invalid and `keep_rest` is False."""
 
 
 def _notes(db: Database, rows: list[_Incoming]) -> list[str]:

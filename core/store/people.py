@@ -13,7 +13,7 @@ _SUBJECT = re.compile(r"[\x21-\x7e]{1,190}")  # OIDC: ASCII, compared with case
 
 
 class RightsError(AtlasError):
-    """Raised if the role of a person does not allow an action."""
+    """Exception that is raised if the role of a person does not allow an action."""
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 
 class LockedError(StoreError):
-    """Raised if another process (`holder`) has the database file open."""
+    """Exception that is raised if another process (`holder`) has the database file open."""
 
     def __init__(self, message: str, holder: str):
         super().__init__(message)

@@ -39,7 +39,7 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """Return a value as JSON text. NumPy values, paths and dates are converted first."""
+    """Return a value as JSON text, after converting NumPy values, paths and dates."""
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
 
 
