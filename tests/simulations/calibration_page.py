@@ -10,8 +10,8 @@ from tests.simulations.registry import Case, Outcome
 _SECTIONS = {
     "nothing": (
         "False claims",
-        "Among simulated studies without any effect, the rate of false claims is the share of studies that claim an "
-        "effect of some head.",
+        "In simulations without any effect, the rate of false claims is the share of studies that claim that some head "
+        "has an effect.",
         "studies with a claim",
         "at most",
     ),

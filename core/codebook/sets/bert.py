@@ -130,8 +130,8 @@ BORDERS = (
         NAME,
         ("heterogeneous", "block"),
         "A map of two sentences belongs to the class Block if each sentence forms a visible square on the diagonal, "
-        "and hardly any weight is outside these squares. A map with patches inside the square of a sentence, or with "
-        "attention between the two sentences, belongs to the class Heterogeneous.",
+        "and hardly any weight is outside these squares. A map of two sentences with patchy attention inside a "
+        "sentence, or with attention between the sentences, belongs to the class Heterogeneous.",
         _inside,
         "{value:.0%} of the weight within its sentence",
         own_scale=True,
