@@ -28,11 +28,10 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     Raises InputError if there are no messages, a message is empty, a role is unknown, or the chat is longer than
     LONGEST_TEXT characters; CheckpointError if there is no template, or it fails or is too long.
     """
-    if not messages or not all(message.text.strip() for message in messages):
-        raise InputError(
-            f"Every message of a chat must contain text, and there must be at least one message; got {len(messages)} "
-            "messages. Type a text in every message."
-        )
+    if not messages:
+        raise InputError("A chat must have at least one message; got none. Add a message.")
+    if empty := [number for number, message in enumerate(messages, 1) if not message.text.strip()]:
+        raise InputError(f"Every message of a chat must contain text; message {empty[0]} is empty. Enter its text.")
     for message in messages:
         check_choice("The role of a message", message.role, ROLES)
     if sum(len(message.text) for message in messages) > LONGEST_TEXT:

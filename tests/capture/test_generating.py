@@ -127,7 +127,9 @@ def test_what_is_no_chat_is_refused(decoder):
     with pytest.raises(InputError, match="one of system, user, assistant"):
         chat_text(decoder, [Message("robot", "hello")])
     with pytest.raises(InputError, match="at least one message"):
-        chat_text(decoder, [Message("user", "  ")])
+        chat_text(decoder, [])
+    with pytest.raises(InputError, match="must contain text; message 2 is empty"):
+        chat_text(decoder, [Message("user", "hello"), Message("assistant", "  ")])
     decoder.tokenizer.chat_template = None
     with pytest.raises(CheckpointError, match="Type the prompt as plain"):
         chat_text(decoder, [Message("user", "hello")])
