@@ -191,7 +191,7 @@ def test_its_day_is_that_of_its_newest_numbers(evidence):
 
 
 def test_what_the_record_has_no_report_on_is_said():
-    with pytest.raises(InputError, match=r"got another\. Choose one of them"):
+    with pytest.raises(InputError, match=r"got another\. Choose one of these checkpoints"):
         recorded_report.recorded_evidence(["another"])
 
 
