@@ -117,10 +117,10 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
     )
     assert (said.n, said.of, said.baseline) == (8, "examples", "")
     assert said.interval == (
-        "The gates are fitted in 20 pairs of runs: one run with a penalty for open gates, the other with a reward. If "
+        "The gates are fitted in 20 pairs of runs: one with a penalty for open gates, one with a reward. If "
         "the gate of a head is open in both runs of at least 19 pairs, the task needs the head. If the gate is open "
-        "only with the reward in at least 19 pairs, the head is irrelevant. This rule measures stability and is not a "
-        "significance test."
+        "only with the reward in at least 19 pairs, the head is irrelevant. This rule measures stability, not "
+        "significance."
     )
 
 

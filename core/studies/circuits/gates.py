@@ -199,10 +199,10 @@ class GatesStudy(Study[GatesOptions, GatePartial]):
             f"The task needs {len(needed)} of {len(heads)} heads{named}. {other_heads}",
             heads[0].n,
             "examples",
-            f"The gates are fitted in {heads[0].fits} pairs of runs: one run with a penalty for open gates, the other "
-            f"with a reward. If the gate of a head is open in both runs of at least {fewest} pairs, the task needs the "
+            f"The gates are fitted in {heads[0].fits} pairs of runs: one with a penalty for open gates, one with a "
+            f"reward. If the gate of a head is open in both runs of at least {fewest} pairs, the task needs the "
             f"head. If the gate is open only with the reward in at least {fewest} pairs, the head is irrelevant. This "
-            "rule measures stability and is not a significance test.",
+            "rule measures stability, not significance.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
