@@ -118,8 +118,8 @@ FLAT_FAMILIES = frozenset({"bert", "electra", "gpt2", "gpt_neox", "llama", "qwen
 
 
 def _flattens(checkpoint: Checkpoint) -> bool:
-    """Return whether inputs of different lengths can be in one row of tokens: the position of a token must be an
-    argument of the model, and attention must be in our hands."""
+    """Return whether inputs of different lengths can be in one row of tokens. The model must accept token positions,
+    and use the attention interface of transformers without windows."""
     own = checkpoint.family.model_type in FLAT_FAMILIES and reach_of(checkpoint) == "interface"
     return own and not (checkpoint.windows or checkpoint.sets[0].attending or checkpoint.model.training)
 

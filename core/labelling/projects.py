@@ -81,8 +81,8 @@ def make_project(
     if not ordinary:
         raise InputError(
             f"A project must have maps to label; got none (of {len(facts)} maps that match the filters, "
-            f"{len(exemplars) + len(gold)} are gold maps or exemplars). Draw more maps, or request fewer gold maps and "
-            "exemplars."
+            f"{len(exemplars) + len(gold)} are gold maps or exemplars). Sample more maps, or request fewer gold maps "
+            "and exemplars."
         )
     if rules.order == "uncertain":
         ordinary = by_uncertainty(facts, ordinary, hints)

@@ -75,26 +75,26 @@ def _drawn(rng: Random) -> tuple[Map, np.ndarray]:
     two = length >= 9 and rng.random() < 0.6
     cut = int(rng.integers(max(3, length // 4), 3 * length // 4)) if two else length
     second = np.arange(length) >= cut
-    weights, kind = _background(rng, length), rng.choice(len(KINDS), p=KINDS)
+    weights, kind = draw_background(rng, length), rng.choice(len(KINDS), p=KINDS)
     if kind in (0, 2):
-        weights = _mixed(rng, weights, _columns(rng, second, cut), 0.08, 0.95 if kind == 0 else 0.8)
+        weights = mixed(rng, weights, _columns(rng, second, cut), 0.08, 0.95 if kind == 0 else 0.8)
     if kind in (1, 2):
-        weights = _mixed(rng, weights, _line(rng, length), 0.1, 0.95 if kind == 1 else 0.8)
+        weights = mixed(rng, weights, draw_line(rng, length), 0.1, 0.95 if kind == 1 else 0.8)
     if kind == 3:
         even = rng.gamma(3, 1, (length, length)) if rng.random() < 0.5 else weights
         leak = rng.uniform(0, 0.6) ** 1.5
         weights = _normalised(np.where(second[:, None] == second, even, even * leak))
     if kind == 4 and rng.random() < 0.6:
         spots = (rng.random((length, length)) > rng.uniform(0.85, 0.99)) * rng.random((length, length))
-        weights = _mixed(rng, weights, spots, 0.1, 0.9)
+        weights = mixed(rng, weights, spots, 0.1, 0.9)
     if kind in (3, 4) and rng.random() < 0.35:
-        weights = _mixed(rng, weights, _columns(rng, second, cut), 0.04, 0.33)
+        weights = mixed(rng, weights, _columns(rng, second, cut), 0.04, 0.33)
     if kind == 3 and rng.random() < 0.3:
-        weights = _mixed(rng, weights, _line(rng, length), 0.05, 0.4)
+        weights = mixed(rng, weights, draw_line(rng, length), 0.05, 0.4)
     return _normalised(weights).astype(np.float32), second
 
 
-def _background(rng: Random, length: int) -> Square:
+def draw_background(rng: Random, length: int) -> Square:
     """Return a map without a pattern: uneven, and perhaps by likeness of tokens or by distance."""
     shape = np.exp(rng.uniform(-1.6, 2.5))
     weights = rng.gamma(shape, 1 / shape, (length, length))
@@ -109,7 +109,7 @@ def _background(rng: Random, length: int) -> Square:
     return _normalised(weights)
 
 
-def _rows(rng: Random, length: int, jitter: float, fewest: float) -> np.ndarray:
+def draw_rows(rng: Random, length: int, jitter: float, fewest: float) -> np.ndarray:
     """Return the strength of a pattern in each row, which is sometimes interrupted or ends."""
     strength = np.exp(rng.normal(0, rng.uniform(0.1, jitter), length))
     if rng.random() < 0.35:
@@ -126,16 +126,17 @@ def _columns(rng: Random, second: np.ndarray, cut: int) -> Square:
     picture = np.zeros((length, length))
     for _ in range(int(rng.choice([1, 2, 3, 4], p=[0.5, 0.27, 0.13, 0.1]))):
         places = [0, length - 1, cut - 1, int(rng.integers(length))]
-        strength = _rows(rng, length, 1.2, 0.3)
+        strength = draw_rows(rng, length, 1.2, 0.3)
         if second.any() and rng.random() < 0.25:  # seen from one sentence
             strength = np.where(second == (rng.random() < 0.5), strength, strength * rng.uniform(0, 0.4))
         picture[:, places[int(rng.choice(4, p=[0.3, 0.25, 0.2, 0.25]))]] += strength * rng.uniform(0.3, 1)
     return picture
 
 
-def _line(rng: Random, length: int) -> Square:
+def draw_line(rng: Random, length: int) -> Square:
+    """Return a diagonal line near the main diagonal, or along it."""
     offset = int(rng.choice([0, -1, 1, -2, 2], p=[0.25, 0.32, 0.25, 0.09, 0.09]))
-    strength = _rows(rng, length, 1.0, 0.2)[:, None]
+    strength = draw_rows(rng, length, 1.0, 0.2)[:, None]
     picture = np.eye(length, k=offset) * strength
     if rng.random() < 0.4:
         beside = np.eye(length, k=offset - 1) * rng.uniform(0, 0.6) + np.eye(length, k=offset + 1) * rng.uniform(0, 0.6)
@@ -143,7 +144,7 @@ def _line(rng: Random, length: int) -> Square:
     return picture
 
 
-def _mixed(rng: Random, weights: Square, picture: Square, low: float, high: float) -> Square:
+def mixed(rng: Random, weights: Square, picture: Square, low: float, high: float) -> Square:
     """Give a pattern a share of each row, larger where the picture is darker."""
     total = picture.sum(1)
     darker = np.minimum(total / (np.median(total[total > 0]) if total.any() else 1), 1.5)

@@ -10,7 +10,7 @@ from jaxtyping import Float64
 from scipy.special import expit
 
 from ..codebook.measures import BESIDE, HALF, LINED, MARK, NEARLY_UNIFORM, STRONG, Map
-from .synthetic import LONGEST, Random, Square, _background, _line, _mixed, _rows
+from .synthetic import LONGEST, Random, Square, draw_background, draw_line, draw_rows, mixed
 
 SHORTEST = 8  # tokens
 LINE, COLUMNS, FIRST, SPOTS = 0, 1, 2, 4  # 3 is a background alone
@@ -67,21 +67,21 @@ def _drawn(rng: Random) -> tuple[Map, int]:
     two = rng.random() < 0.75
     cut = int(rng.integers(max(3, length // 4), 3 * length // 4)) if two else length
     second = np.arange(length) >= cut
-    weights, kind = _causal(_background(rng, length) + 1e-6), rng.choice(len(KINDS), p=KINDS)
+    weights, kind = _causal(draw_background(rng, length) + 1e-6), rng.choice(len(KINDS), p=KINDS)
     if kind == COLUMNS or rng.random() < 0.2:
-        weights = _mixed(rng, weights, np.tril(_short_columns(rng, length, cut)), 0.1, 0.95 if kind == COLUMNS else 0.4)
+        weights = mixed(rng, weights, np.tril(_short_columns(rng, length, cut)), 0.1, 0.95 if kind == COLUMNS else 0.4)
     if kind == LINE or rng.random() < 0.15:
-        weights = _mixed(rng, weights, np.tril(_line(rng, length)), 0.15, 0.97 if kind == LINE else 0.4)
+        weights = mixed(rng, weights, np.tril(draw_line(rng, length)), 0.15, 0.97 if kind == LINE else 0.4)
     if kind == FIRST or rng.random() < 0.35:
-        first = np.eye(1, length) * _rows(rng, length, 0.8, 0.4)[:, None]
-        weights = _mixed(rng, weights, first, 0.1, 0.97 if kind == FIRST else 0.6)
+        first = np.eye(1, length) * draw_rows(rng, length, 0.8, 0.4)[:, None]
+        weights = mixed(rng, weights, first, 0.1, 0.97 if kind == FIRST else 0.6)
     if kind == FIRST and rng.random() < 0.3:
         weights = _causal(np.where(second[:, None] > second, weights * rng.uniform(1, 8), weights))
     elif rng.random() < 0.25:
         weights = _causal(np.where(second[:, None] > second, weights * rng.uniform(0, 0.6), weights))
     if kind == SPOTS:
         spots = (rng.random((length, length)) > rng.uniform(0.8, 0.98)) * rng.random((length, length))
-        weights = _mixed(rng, weights, np.tril(spots), 0.1, 0.85)
+        weights = mixed(rng, weights, np.tril(spots), 0.1, 0.85)
     return _causal(weights + 1e-9).astype(np.float32), cut
 
 
@@ -93,5 +93,5 @@ def _short_columns(rng: Random, length: int, cut: int) -> Square:
             key = int(rng.integers(start, end))
             last = end if rng.random() < 0.6 else key + 2 + int(rng.exponential(length / 4))
             seen = rows < (last if rng.random() < 0.5 else min(last, end))
-            picture[:, key] += seen * _rows(rng, length, 1.0, 0.3) * rng.uniform(0.2, 1)
+            picture[:, key] += seen * draw_rows(rng, length, 1.0, 0.3) * rng.uniform(0.2, 1)
     return picture

@@ -244,7 +244,7 @@ def _within(change: Estimate, margin: float) -> Decision:
 
 
 def all_of(decisions: Iterable[Decision]) -> Decision:
-    """Combine decisions that must all hold. Return HOLDS if all hold and FAILS if any fails. Otherwise, return the
+    """Combine decisions into one. Return HOLDS if all hold, and FAILS if any fails. Otherwise, return the
     undecided decision that would need the most examples."""
     several = list(decisions)
     return _weakest([_of_several(decision, len(several)) for decision in several])

@@ -76,7 +76,7 @@ def gallery(db, truth, rows: pd.DataFrame) -> None:
     ties = list(truth.ties)
     st.markdown(f"**{counted(len(ties), 'ties')}" + (f", the first {MOST_TIES}**" if len(ties) > MOST_TIES else "**"))
     if not ties:
-        st.caption("No map is tied, because every map has one class that is more likely than all other classes.")
+        st.caption("There are no ties: every map has one most likely class.")
         return
     first_pass = rows[(rows["pass"] == 1) & (rows["queue_order"] != "adjudication")]
     given = first_pass.groupby("map_id")["class"].apply(lambda classes: " or ".join(dict.fromkeys(classes)))
