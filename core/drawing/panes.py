@@ -69,8 +69,7 @@ class Pane:
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     def header(self, offset: int) -> dict[str, Any]:
-        """Return the metadata of this stack of attention maps for the browser. `offset` is the index of its first
-        weight."""
+        """Return the metadata of these attention maps for the browser. `offset` is the index of their first weight."""
         return {
             "title": self.title,
             "layers": self.layers,
@@ -138,8 +137,8 @@ def scored_pane(
 
 
 def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]) -> Pane | str:
-    """Subtract the maps of `first` from those of `second` in layers where both have attention. If this is impossible,
-    return the reason.
+    """Subtract the maps of `first` from those of `second`. Only layers in which both have attention are compared. If
+    the maps cannot be compared, return the reason.
 
     `weights` are those of the first and the second, (layer, head, query, key).
     """
@@ -165,7 +164,7 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
-    """Return the name of the most distinctive head, such as "L2H2", whose map is enlarged initially.
+    """Return the name of the most distinctive head, such as "L2H2". Its map is enlarged by default.
 
     This head attends most to a neighbour, if with more than half of its weight; otherwise it attends most to any kind
     of position; L1H1 without such scores. `scores` are (layer, head) by name.
@@ -192,7 +191,7 @@ def usual_scale(panes: Sequence[Pane]) -> str:
 def header_of(
     panes: Sequence[Pane], *, caption: str, head: str = "none", opened: Mapping[str, Any] | None = None, note: str = ""
 ) -> dict[str, Any]:
-    """Create the header of the binary map data for the browser. Its field "id" identifies the content.
+    """Create the header of the binary map data for the browser. Its field "id" is a hash of the content.
 
     The weights of all maps follow in order. `head` is enlarged by default, and `note` is a sentence above the maps.
     """

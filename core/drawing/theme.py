@@ -32,7 +32,7 @@ def of_saved_charts() -> dict[str, Any]:
 
 
 def ranges() -> dict[str, dict[str, Any]]:
-    """Return the Vega colour ranges for the light and the dark theme."""
+    """Return the Vega colour schemes for the light and the dark theme."""
     return {
         mode: {
             "ramp": theme()[mode]["chartSequentialColors"],

@@ -38,8 +38,8 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """The status of a job. `rate` is its speed since it started, in tokens per second (None if unknown), and
-    `under_way` is the number of tokens already processed in unfinished units."""
+    """The status of a job. `rate` is its speed in tokens per second (None if unknown). `under_way` is the number of
+    tokens already processed in unfinished units."""
 
     job: str
     study: str
@@ -69,8 +69,8 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the runner for the jobs of a database, which is created on first use. `place` sets where units run from
-    now on; None changes nothing. Jobs that a process left unfinished when it ended are marked as interrupted."""
+    """Return the job runner of a database, creating it on first use. `place` changes where units run from now on. Jobs
+    that an ended process left unfinished are marked as interrupted."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:
@@ -121,8 +121,8 @@ def started_by(study: str) -> str:
 
 
 def must_start(db: Database, job: str, doing: str) -> None:
-    """Raise RightsError if the current user may not start, cancel and resume jobs of this job's study. `doing` names
-    the action in the message."""
+    """Raise RightsError if the current user may not start jobs of the same study as this job. `doing` names the action
+    in the message."""
     try:
         study = one_job(db, job).study
     except JobError:  # reported by the next step
@@ -239,8 +239,7 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return the plural noun for what a study counts as its progress, such as "tokens"; a default noun if the study is
-    unknown."""
+    """Return what a study counts as its progress, such as "tokens"; a default if the study is unknown."""
     try:
         return find_study(study).counts
     except JobError:

@@ -29,7 +29,7 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Ended:
-    """The outcome of one job in a sequence: a run ID or an error. `kept` is True if an earlier run was reused."""
+    """The outcome of one job in a sequence: a run ID or an error. `kept` is True if a stored run was reused."""
 
     run: str | None
     error: str = ""
@@ -84,8 +84,8 @@ def run_in_turn(
 
 @dataclass
 class AtWork:
-    """A sequence of jobs that runs in a background thread. It has the index (`at`) and ID of the current job, and any
-    error that ended the sequence."""
+    """A sequence of jobs that runs in a background thread. `at` and `job` are the index and ID of the current job.
+    `error` is not empty if an error ended the sequence."""
 
     requests: Sequence[JobRequest]
     at: int = 0

@@ -45,9 +45,9 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 
 @dataclass(frozen=True)
 class DurationEstimate:
-    """An estimate of the duration of a job, based on an earlier run with the title `like` at the time `made`. `rows` is
-    the number of items to process (None if unknown), and `counts` is the plural noun for these items. `here` is False
-    if the earlier run is bundled."""
+    """An estimate of how long a job takes, based on an earlier run. `like` and `made` are the title and time of that
+    run, and `here` is False if it is bundled. `rows` is the number of items to process (None if unknown), and `counts`
+    their plural noun."""
 
     seconds: float
     rows: int | None
@@ -59,7 +59,7 @@ class DurationEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Extent(Result):
-    """Options of a job that determine how much its study computes. Options that the study does not have are None."""
+    """The options of a job that determine how much is computed. Options that the study does not have are None."""
 
     texts: Sequence[Any] | None = None
     tasks: Sequence[Any] | None = None
@@ -77,19 +77,18 @@ class Extent(Result):
 
     @property
     def first_checkpoint(self) -> str | None:
-        """Return the first checkpoint of the job. The duration is estimated from its model size."""
+        """Return the first checkpoint of the job, whose model size is used to estimate the duration."""
         return self.checkpoint or next(iter(self.checkpoints or ()), None) or self.before
 
     @property
     def runs(self) -> int:
-        """Return how many times a study processes its examples: once per combination of checkpoint, initialisation and
-        seed."""
+        """Return how many times a study processes its examples, for example once for each checkpoint and seed."""
         several = (self.checkpoints, self.after, self.initialisations, self.seeds)
         return prod(max(1, len(some or ())) for some in several) * (2 if self.compare else 1)
 
     @property
     def rows(self) -> int | None:
-        """Return the total number of examples in all tasks of a study; None if unknown before the job runs."""
+        """Return the number of examples in all tasks of a study; None if it is not known in advance."""
         if self.texts:
             return len(self.texts)
         tasks = list(self.tasks or ()) or [self.task]
@@ -98,7 +97,7 @@ class Extent(Result):
 
     @property
     def tokens(self) -> float | None:
-        """Return the mean number of tokens per example, estimated from the length of the texts; None if these are
+        """Return the mean number of tokens per example, estimated from the text length; None if the texts are
         unknown."""
         texts = [text if isinstance(text, str) else " ".join(part or "" for part in text) for text in self.texts or ()]
         for task in () if texts else (self.tasks or [self.task]):
@@ -181,7 +180,7 @@ def estimate_duration(
 
 
 def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[str, Mapping[str, Any]]) -> float:
-    """Estimate how many seconds several studies of one checkpoint take when they run as a single job.
+    """Estimate how many seconds one job takes that runs several studies on a checkpoint.
 
     Based on the time per example for the bundled classifier, the weights of both checkpoints, and an earlier such job.
     """
@@ -195,7 +194,7 @@ def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[s
 
 
 def keep_partial(db: Database, job: str) -> str:
-    """Store the results of the finished units of a stopped job as a run, and return the ID of the run.
+    """Store the partial results of a stopped job as a run, and return the ID of the run.
 
     Raises JobError if the job is running or done, or no unit is done; RightsError if the person may not start such
     jobs.
@@ -204,8 +203,8 @@ def keep_partial(db: Database, job: str) -> str:
     known, counted = one_job(db, job), progress(db, job)
     if known.active or known.state == "done" or not counted.done:
         raise JobError(
-            f"Partial results can only be stored for a stopped job with some finished work; this job is {known.state}, "
-            f"with {counted.done} of {counted.units} units done. Wait until it stops, or cancel it."
+            "Partial results can only be stored for a stopped job with at least one finished unit of work; this job "
+            f"is {known.state}, with {counted.done} of {counted.units} units done. Wait until it stops, or cancel it."
         )
     answer = Answer.of(summarize(known.study, dict(known.options), store.job_rows(db, job)))
     about = provenance_of_run(known.options, merged(store.job_provenance(db, job)))

@@ -15,7 +15,7 @@ from ..studies.records import Result
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(jobs.UnitEnd, Result):
-    """The answer of a worker process to a task. `rows` contains the result rows of a unit or of a summary.
+    """The result that a worker process returns for a task, such as running a unit.
 
     After dividing a job, `options` are the options completed by defaults, and `units` the units of the job.
     """
@@ -29,8 +29,7 @@ ACTIVE = frozenset({"queued", "running"})
 
 @dataclass(frozen=True, kw_only=True)
 class BriefJob(Result):
-    """The most important fields of a stored job. `run` is the ID of the run with its results, or None if there is no
-    run."""
+    """The main fields of a stored job. `run` is the ID of the run with its results; None if there is no run yet."""
 
     job: str
     state: str
@@ -57,7 +56,7 @@ class Job(BriefJob):
 
 @dataclass(frozen=True, kw_only=True)
 class JobProgress(Result):
-    """The progress of a job: numbers of units, numbers of tokens (`size`, `size_done`), and seconds spent in units."""
+    """The progress of a job: numbers of units, unit sizes (usually in tokens), and computing time in seconds."""
 
     units: int
     done: int
@@ -87,7 +86,7 @@ class JobUnit(DividedUnit):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitOutcome(Result):
-    """The outcome of one unit of work in a job. `state` is None before the unit has run, and `worker` is the host and
+    """The stored state of one unit of work in a job. `state` is None before the unit has run. `worker` is the host and
     process of the last attempt."""
 
     position: int
@@ -121,5 +120,5 @@ def open_units(db: Database, job: str) -> list[JobUnit]:
 
 
 def unit_outcomes(db: Database, job: str) -> list[UnitOutcome]:
-    """Return the outcome of each unit of a job, in order."""
+    """Return the outcome of each unit of work in a job, in order."""
     return UnitOutcome.among(jobs.unit_outcomes(db, job).to_dict("records"))

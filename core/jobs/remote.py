@@ -26,8 +26,7 @@ class ByValue:
 
 
 def perform_there(task: str, code: str, *arguments: Any) -> Any:
-    """Run a task on a cluster machine and return its result. If this package is not installed there, return an
-    error."""
+    """Run a task on a cluster machine and return its result, or an error if this package is not installed there."""
     import importlib  # imported here because the function is sent by value, without this module
     import socket  # as above
 

@@ -45,7 +45,7 @@ class ClusterGoneError(JobError):
 
 
 class PoolKeeper:
-    """A holder for the worker pool of one thread, so that later jobs with the same placement reuse it."""
+    """A container that keeps the worker pool of a thread for reuse by later jobs."""
 
     def __init__(self) -> None:
         self.pool: Pool | None = None
@@ -74,8 +74,8 @@ class Execution:
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
-        """Return the answer of a worker to one task. Raises JobError if the task fails, and Stopped after a
-        cancellation."""
+        """Run one task in a worker process and return its result. Raises JobError if the task fails, and Stopped if the
+        job is cancelled."""
         answer: Answer | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
@@ -94,7 +94,7 @@ class Execution:
         return answer
 
     def summarize(self, *arguments: Any) -> None:
-        """Request a summary of the results so far. Once it is ready, `each_unit` yields it as (None, summary)."""
+        """Request a summary of the results so far. `each_unit` later yields the summary as (None, summary)."""
         if not self._summarising:
             self._summarising = True
             self._submit(None, "summarize", *arguments)
@@ -102,7 +102,7 @@ class Execution:
     def each_unit(
         self, study: str, options: Mapping[str, Any], units: Sequence[JobUnit]
     ) -> Iterator[tuple[JobUnit | None, Answer]]:
-        """Run the units of a job, and yield (unit, answer) whenever a unit ends.
+        """Run the units of a job, and yield each unit with its result when the unit ends.
 
         A unit whose worker dies is rerun alone; after several deaths, it counts as failed.
         """
@@ -189,8 +189,8 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """The state of a running job. `before` is the number of tokens that were done when the job was started or resumed,
-    `rows` is the newest summary of its results, and `next_summary` is the earliest time for the next summary."""
+    """The state of a running job. `before` is the number of tokens already processed at its last start, `rows` contains
+    its newest summary, and `next_summary` is the earliest time for the next summary."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -255,7 +255,7 @@ class Runner:
         return (size_done - live.before) / (time.monotonic() - live.started)
 
     def partial(self, job: str) -> list[Row]:
-        """Return the newest result rows from the finished units of a running job; empty for other jobs."""
+        """Return the newest preliminary result rows of a running job; empty for other jobs."""
         live = self._lives.get(job)
         return live.rows if live else []
 
@@ -264,7 +264,7 @@ class Runner:
         return self._troubles.get(job)
 
     def close(self) -> None:
-        """Stop all running jobs at once, so that they can be resumed later, and accept no more jobs."""
+        """Stop all running jobs and accept no new jobs. Stopped jobs can be resumed later."""
         self._closing.set()
         for _ in self._threads:
             self._waiting.put(None)
@@ -411,7 +411,7 @@ class Runner:
 
 
 def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda: iter(())) -> None:
-    """Store the additional outputs of a finished run, such as trained classifiers, if its study has any."""
+    """Store the additional outputs of a finished run, such as trained classifiers."""
     known = one_run(db, run)
     try:
         study = find_study(known.study)

@@ -57,20 +57,20 @@ def _as_rows(units: Sequence[Unit]) -> list[Row]:
 
 
 def more(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """Return the units for the next round of a job as {"units": [...]}; the list is empty if there is no further round.
-    `rows` are the results of all finished units."""
+    """Return the units for the next round of a job as {"units": [...]}. The list is empty after the last round. `rows`
+    are the results of all finished units."""
     study = find_study(name)
     partials = [decode(study.partial, row[PARTIAL]) for row in rows]
     return {"units": _as_rows(study.more(study.read(options), partials))}
 
 
 def progress_folder(name: str, options: Mapping[str, Any]) -> Path:
-    """Return the folder in which local workers store how far the running units of a job have got."""
+    """Return the folder in which local workers save the progress of running units."""
     return settings().runs / f"progress-{identity(name, options)[:24]}"
 
 
 def run_unit(name: str, options: Row, unit: Row) -> Outcome:
-    """Run one unit of a job, and return {"rows": [{"partial": result}], "provenance": ...}.
+    """Run one unit of a job, and return its partial result and provenance.
 
     The provenance includes notes on what was left out or replaced when checkpoints were opened.
     """
@@ -96,7 +96,7 @@ TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, 
 
 
 def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
-    """Run a task in a worker process. Return its result with the seconds and the worker, or {"error": message}.
+    """Run a task in a worker process. Return its result or error message, with the seconds and the worker.
 
     `code` is the version of `core` in the requesting process, which is checked on other machines.
     """
@@ -117,7 +117,7 @@ def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
 
 
 def merged(parts: list[Row]) -> Row:
-    """Merge the provenance records of several units: join their example IDs, and list values that differ."""
+    """Merge the provenance records of several units. Example IDs are joined, and differing values are listed."""
     ids: dict[Any, None] = {}
     values: dict[str, list[Any]] = {}
     for part in parts:

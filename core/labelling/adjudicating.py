@@ -48,8 +48,8 @@ def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect
         raise InputError(f"Every labelled map must have only one label; {str(twice)[:60]!r} has several. Keep one.")
     if unknown:
         raise InputError(
-            f"Every class in use must have a probability; {', '.join(unknown)[:200]} has none. Classify the maps with "
-            "these classes first."
+            f"Every class in the labels must have a predicted probability; {', '.join(unknown)[:200]} has none. "
+            "Classify the maps with these classes first."
         )
     if missing:
         raise InputError(
@@ -86,7 +86,7 @@ DOUBTS = "doubts-"  # prefix of the batches of likely label errors; browsers may
 
 
 class Doubt(NamedTuple):
-    """A class that a classifier confidently predicts for a map with a different label. It is stored with the person who
+    """A class that a classifier confidently predicts for a map with a different label. `queued_by` is the person who
     queued the map for adjudication."""
 
     suggested: str
@@ -96,7 +96,7 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True)
 class Dispute:
-    """An attention map that needs adjudication because its labels differ or a classifier contradicts a label.
+    """An attention map that needs adjudication, because annotators disagree or a classifier contradicts its label.
 
     Attributes:
         votes, notes: (annotator, class) in the order of labelling, and (annotator, text).
@@ -118,7 +118,7 @@ def disputes(
     map_id: str | None = None,
     without_decisions_of: str | None = None,
 ) -> list[Dispute]:
-    """Return the maps that need adjudication. Maps with the most different classes come first, and likely errors last.
+    """Return the maps that need adjudication. Maps with the most different labels come first, and likely errors last.
 
     `project` restricts to the labels of one project. `without_decisions_of` ignores the decisions of a person, so that
     they can decide again.
@@ -163,8 +163,7 @@ def disputes(
 
 
 def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any]]) -> None:
-    """Reject adjudications of maps whose labels do not differ and have no likely error. Adjudications that are already
-    stored are not checked.
+    """Check that new adjudications are allowed. Adjudications that are already stored are not checked.
 
     A map of an open or paused project is adjudicated by the people of the project (everybody if no people are named)
     and by admins, and only if labels differ in such a project or a classifier doubts one. People may replace their own
@@ -209,7 +208,7 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
 
 
 def doubted(snapshot: Snapshot) -> list[Suspect]:
-    """Find likely label errors with tree classifiers trained on other inputs. Raises InputError for too few labels."""
+    """Find likely label errors with cross-validated tree classifiers. Raises InputError if there are too few labels."""
     snapshot = snapshot.without_ties()  # ties are adjudicated because annotators differ
     label_names, groups, origins = (snapshot.column(name) for name in ("class", "group", "checkpoint"))
     patterns.training.check_labels(label_names, snapshot.classes, groups, folds=FOLDS)

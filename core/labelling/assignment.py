@@ -146,20 +146,20 @@ class Slot:
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float, latest: float) -> list[str]:
-        """Return the people who reserved this map and have not answered yet. Expired reservations are ignored. So are
-        reservations that end after `latest`, because their time comes from a wrong clock."""
+        """Return the people who have reserved this map and have not answered yet. Reservations that have expired or end
+        after `latest` are ignored."""
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]
 
     def taken(self, now: float, latest: float) -> set[str]:
-        """Return the people whose label of this map counts, and those who currently have the map reserved."""
+        """Return the people whose label of this map counts, and those with a current reservation."""
         return {*self.votes(), *self.live(now, latest)}
 
 
 def holds(until: float, now: float, latest: float) -> bool:
-    """Return True if a reservation is valid now. A reservation that ends after `latest` is invalid, because its time
-    must come from a wrong clock."""
+    """Return True if a reservation is valid now. A reservation that ends after `latest` was made with a wrong clock and
+    is invalid."""
     return now < until <= latest
 
 
@@ -199,7 +199,8 @@ CLOCKS_APART = 10.0  # seconds that a reservation may start in the future, becau
 
 
 class Board:
-    """The state of one labelling project, rebuilt from events. It includes which maps are labelled, reserved or open.
+    """The state of a labelling project, rebuilt from events. It tracks which maps are labelled, reserved or still
+    available.
 
     `maps` are in the order of assignment; `gold` and `exemplars` have the known class of each map. `present` maps
     stored class names to current names, so that merged classes compare equal; it may be replaced.
@@ -243,14 +244,14 @@ class Board:
                 person.gold.clear()
 
     def set_handed(self, person: str, count: int) -> None:
-        """Set how many attention maps a person has been assigned. This is needed after the state is rebuilt from events
-        without answered reservations."""
+        """Set the number of attention maps that were assigned to a person. Rebuilding the state may not count all of
+        them."""
         self._person(person).handed = count
 
     @contextmanager
     def counting_after(self) -> Iterator[None]:
-        """Return a context manager that postpones counting labels until the context ends. The state must not be queried
-        inside the context."""
+        """Return a context manager that counts labels only when it ends. The state must not be queried inside the
+        context."""
         self._bulk = True
         yield
         self._bulk = False
@@ -381,8 +382,8 @@ class Board:
     # ------------------------------------------------------------ choosing maps
 
     def counts(self, person: str, map_id: str, now: float) -> bool:
-        """Return True if a label by this person would now be one of the k labels that the map needs. Surplus labels are
-        stored as extra annotations.
+        """Return True if a label by this person would now count as one of the k labels that the map needs. Surplus
+        labels are stored as extra annotations.
 
         Free slots belong to the earliest valid reservations of people who have labelled in this project before.
         """
@@ -404,7 +405,7 @@ class Board:
         return holds(until, now, self._latest(now))
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
-        """Return how and for which purpose a map was assigned to a person. Return None if it was not assigned to this
+        """Return the assignment of a map to a person, with its purpose. Return None if the map was not assigned to this
         person."""
         participant = self._people.get(person)
         if participant is None:
@@ -415,7 +416,8 @@ class Board:
         return next((c for c in participant.special if c.map_id == map_id and c.passing == passing), None)
 
     def claimed(self, person: str, now: float) -> list[Choice]:
-        """Return the maps that are reserved for a person at present and not answered yet, oldest reservation first."""
+        """Return the maps that are reserved for a person and not answered yet. Ordinary maps come last. Within each
+        kind, the oldest reservation comes first."""
         participant = self._people.get(person)
         if participant is None:
             return []
@@ -496,8 +498,7 @@ class Board:
     # ------------------------------------------------------------ status of annotators and of the project
 
     def right(self, known: str, given: str | None) -> bool:
-        """Return True if the class that a person assigned is the known class. Classes that have been merged count as
-        one class."""
+        """Return True if the assigned class is the known class. Merged classes count as one class."""
         return given is not None and self.present.get(given, given) == self.present.get(known, known)
 
     def _passed(self, person: Participant) -> bool:
@@ -560,7 +561,7 @@ class Board:
         return not self._open
 
     def labels_by_map(self) -> dict[str, dict[str, str]]:
-        """Return the class that each person assigned to each map. Skipped maps and surplus labels are left out."""
+        """Return each person's class for each map. Skipped maps and surplus labels are left out."""
         return {name: slot.votes() for name, slot in self._slots.items()}
 
     def histogram(self) -> tuple[int, ...]:
@@ -568,8 +569,7 @@ class Board:
         return tuple(self._sizes)
 
     def repeats(self, person: str) -> tuple[int, int]:
-        """Return two numbers of attention maps: those that a person labelled twice with the same class, and all that
-        the person labelled twice."""
+        """Return the number of maps that a person labelled twice with the same class, and the number labelled twice."""
         participant = self._people.get(person) or Participant()
         first = {name: self._slots[name].answers.get(person) for name in participant.again}
         judged = [(stack[-1][1], participant.again[name]) for name, stack in first.items() if stack]

@@ -53,8 +53,8 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The result of storing labels: the highest stored sequence number, and the status of the annotator in each
-    project."""
+    """The result of storing labels. `acknowledged` is the highest stored sequence number, and `statuses` contains the
+    annotator's status by project ID."""
 
     acknowledged: int
     feedback: list[Feedback] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Handed:
-    """The maps assigned to an annotator, the annotator's status, and the answers that can be undone."""
+    """The maps assigned to an annotator, the annotator's status, and the labels and skips that can still be undone."""
 
     choices: list[Choice]
     status: AnnotatorStatus
@@ -83,8 +83,8 @@ def board_of(db: Database, project: str) -> Board:
 
 
 def next_maps(db: Database, project: str, person: str, *, now: datetime | None = None) -> Handed:
-    """Reserve the next maps for a person, up to the number `ahead` in the rules of the project. Raises InputError if
-    the project is not open."""
+    """Reserve the next maps for a person. The person then has up to `ahead` reserved maps (see the project rules).
+    Raises InputError if the project is not open."""
     person = person_name(person)
     db.person.signs(person)
     check_annotator(person)
@@ -115,7 +115,7 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
 def record(
     db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None, now: datetime | None = None
 ) -> Recorded:
-    """Store either all label events of a batch or none, and count the labels that belong to a labelling project.
+    """Store a batch of label events, either all or none, and update their labelling projects.
 
     A label fills a free slot; otherwise it is an extra annotation, as are labels in a closed project and by a paused
     person. `events` are as in `record_events`, with "project" (an ID) if they belong to a project. Raises InputError if
@@ -127,8 +127,8 @@ def record(
     for event in events:
         if str(event.get("batch")).startswith(labels.OWN_BATCHES):
             raise InputError(
-                f"The ID of a batch of labels must not start with {', '.join(labels.OWN_BATCHES)}, which are reserved; "
-                f"got {str(event.get('batch'))[:60]!r}. Reload the page to start a new batch."
+                f"The batch ID of labels must not start with a reserved prefix ({', '.join(labels.OWN_BATCHES)}); got "
+                f"{str(event.get('batch'))[:60]!r}. Reload the page to start a new batch."
             )
     taken_back = [event.get("undoes") for event in events if event.get("kind") in TAKES_BACK]
     if not taken_back and not any(event.get("project") or _is_decision(event) for event in events):
@@ -162,7 +162,7 @@ def record(
             stored = answers.get(other.event, "")
             if other.kind in ("label", "skip") and other.project not in ("", stored):
                 raise InputError(
-                    "A label event that is sent twice must belong to the same project both times; "
+                    "A label event that is sent again must belong to the same project as before; "
                     f"{other.event[:60]!r} is stored for {f'another project, {stored!r}' if stored else 'no project'}. "
                     "Reload the page."
                 )
@@ -252,8 +252,8 @@ def _answer(
         choice = _handed(cursor, board, acted)
         if acted.way == TOGETHER and (choice.purpose != "label" or board.rules.order != "clusters"):
             raise InputError(
-                f"Only similar maps that a project assigns as a group can be labelled together; {acted.map_id[:60]!r} "
-                "must be labelled alone. Reload the project's Label page."
+                "Maps can be labelled together only if the project assigned them as a group of similar maps; "
+                f"{acted.map_id[:60]!r} must be labelled alone. Reload the project's Label page."
             )
         counting = counting and choice.purpose == "label" and class_name is not None
         counting = counting and board.status(person).phase != "paused"

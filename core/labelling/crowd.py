@@ -26,8 +26,8 @@ NOTHING = Interval(None)
 
 
 def skill_spread(votes: pd.DataFrame) -> Interval:
-    """Measure how much annotators differ in how often they agree with others. The result is the standard deviation
-    between annotators that chance does not explain.
+    """Measure how much agreement with other annotators varies between annotators. The result is the standard deviation
+    without chance variation.
 
     Agreement is compared between labels of the same class. None if no map has two labels, or if fewer than two
     annotators can be compared.
@@ -46,8 +46,8 @@ def skill_spread(votes: pd.DataFrame) -> Interval:
 
 
 def class_rate_spread(votes: pd.DataFrame) -> Interval:
-    """Measure how much annotators differ in how often they use each class. The result is the standard deviation between
-    annotators that chance does not explain."""
+    """Measure how much class frequencies vary between annotators. The result is the standard deviation without chance
+    variation."""
     indicators = pd.get_dummies(votes["label"]).to_numpy(float)
     return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0))
 
@@ -133,17 +133,17 @@ class Advice:
             return "Use the method “Most votes”: annotators can be compared only if there are at least three of them."
         if self.labels < FEWEST_LABELS:
             return (
-                "Use the method “Most votes”. To compare annotators, their median number of labels must be at least "
-                f"{FEWEST_LABELS}, but it is {self.labels:.0f}."
+                "Use the method “Most votes”. The annotators have too few labels to be compared: their median number "
+                f"of labels is {self.labels:.0f}, but it must be at least {FEWEST_LABELS}."
             )
         if self.skill.value is None:
             return (
                 "Use the method “Most votes”: no map has labels from two annotators, so annotators cannot be compared."
             )
         about = (
-            f"Among the {self.people} annotators, the rate of agreement with other annotators has a standard "
-            f"deviation of {_with_interval(self.skill)}. The rate of use of a class has a standard deviation of "
-            f"{_with_interval(self.rates)}. Both standard deviations exclude variation due to chance."
+            f"Between the {self.people} annotators, the rate of agreement with others has a standard deviation of "
+            f"{_with_interval(self.skill)}. The rates at which they use each class have a standard deviation of "
+            f"{_with_interval(self.rates)}. Variation due to chance is excluded from both values."
         )
         if self.worth:
             return (
@@ -173,8 +173,8 @@ def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
 
 
 def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
-    """Create a table with one row per annotator, least skilled first. `judged` are the aggregated labels, and `pace` is
-    a table of labelling speeds."""
+    """Create a table with one row per annotator, least skilled first. `judged` contains the aggregated labels, and
+    `pace` the labelling speeds."""
     first = pace[pace["pass"] == 1].set_index("annotator")
     rows = []
     for person in judged.people:

@@ -416,8 +416,8 @@ class _Stored:
                     self.standing[row["map_id"], person, row["pass"]] = said
 
     def same_time(self, annotation: _Annotation) -> _Said | None:
-        """Return the answer of the same annotator to the same map at the same time (to the second) as the imported
-        annotation. Return None if there is none."""
+        """Return the stored label or skip that matches an imported annotation in annotator, map and time (to the
+        second). Return None if there is none."""
         if annotation.created is None:
             return None
         return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))
@@ -442,7 +442,7 @@ class _Exported:
         self._said = {(name, person_name(person), given) for (name, person, _), given in standing.items()}
 
     def has(self, annotation: _Annotation) -> bool:
-        """Return True if this program wrote this label, which comes from an imported file."""
+        """Return True if an imported label was exported by this program and has not been changed since."""
         return (annotation.map_id, annotation.person, annotation.given) in self._said
 
 

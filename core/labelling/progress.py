@@ -94,7 +94,7 @@ def _label_times(db: Database, project: str) -> pd.DataFrame:
 
 
 def pace(stored: pd.Series, now: datetime) -> float:
-    """Compute the labels per hour. Use the last hour or, if it has no labels, the mean over all hours with labels."""
+    """Compute the labels per hour from the last hour. If it has no labels, use the mean over all hours with labels."""
     if stored.empty:
         return 0.0
     recent = int((stored > now - RECENT).sum())
@@ -104,7 +104,7 @@ def pace(stored: pd.Series, now: datetime) -> float:
 
 
 def agreement_curve(labels: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
-    """Compute Krippendorff's alpha of the first n labels, for increasing n."""
+    """Compute Krippendorff's alpha of the first n labels, for a series of increasing n."""
     if labels.empty:
         return pd.DataFrame(columns=["labels", "alpha", "time"])
     maps, classes = (pd.factorize(labels[name])[0] for name in ("map_id", "class"))

@@ -67,8 +67,8 @@ def make_project(
     if count > len(class_of_map):
         source = f"labels by {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
         raise InputError(
-            f"Exemplars and gold maps must have a known class; {count} were requested, but only {len(class_of_map)} "
-            f"maps have a known class ({source}). Request fewer exemplars and gold maps, or adjudicate more maps."
+            f"Exemplars and gold maps must have known classes (from {source}); {count} such maps were requested, but "
+            f"only {len(class_of_map)} exist. Request fewer exemplars and gold maps, or adjudicate more maps."
         )
     by_class: dict[str, list[str]] = {}
     for name in sorted(class_of_map, key=lambda map_id: shuffled(recipe.seed, map_id)):
@@ -80,9 +80,9 @@ def make_project(
     ordinary = sampled(facts[~facts.map_id.isin({*exemplars, *gold})], recipe)
     if not ordinary:
         raise InputError(
-            f"A project must have maps to label; got none (of {len(facts)} maps that match the filters, "
-            f"{len(exemplars) + len(gold)} are gold maps or exemplars). Sample more maps, or request fewer gold maps "
-            "and exemplars."
+            f"A project must have maps to label; got none. Number of maps that match the filters: {len(facts)}; of "
+            f"exemplars and gold maps: {len(exemplars) + len(gold)}. Sample more maps, or request fewer exemplars and "
+            "gold maps."
         )
     if rules.order == "uncertain":
         ordinary = by_uncertainty(facts, ordinary, hints)
@@ -99,12 +99,12 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
     people = set(rules.people) or (set(people_there) if people_there is not None else None)
     if not 1 <= rules.k <= MOST_K:
         raise InputError(
-            f"The number of annotators of a map must be from 1 to {MOST_K}; got {rules.k}. Choose a number in this "
+            f"The number of annotators per map must be from 1 to {MOST_K}; got {rules.k}. Choose a number in this "
             "range."
         )
     if people is not None and rules.k > len(people):
         raise InputError(
-            f"The number of annotators of a map must not exceed the number of people who may label; got {rules.k} "
+            f"The number of annotators per map must not exceed the number of people who may label; got {rules.k} "
             f"annotators and {len(people)} people ({', '.join(sorted(people))[:120] or 'nobody'}). Request fewer "
             "annotators, or add people."
         )
@@ -118,7 +118,7 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
-    """Return the known class of each attention map: the label of the person `source` or, if `source` is "", the
+    """Return the known class of each attention map, by map ID. It is the label by `source` or, if `source` is "", the
     adjudicated class."""
     labels = current_labels(db, class_set)
     if source:
@@ -140,7 +140,7 @@ def sampled(facts: pd.DataFrame, recipe: ProjectRecipe) -> list[str]:
 
 
 def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
-    """Order map IDs so that every prefix of the list is balanced over heads and checkpoints.
+    """Order map IDs so that any first part of the list is balanced over heads and checkpoints.
 
     `facts` has map_id, checkpoint, layer, head; `keys` is the sort key within a head by map ID.
     """

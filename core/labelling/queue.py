@@ -38,8 +38,8 @@ Hints = Callable[[Sequence[str]], dict[str, Hint]]
 
 @dataclass(frozen=True)
 class QueueOptions:
-    """Options that select and order the attention maps that a person labels outside a project. A filter of None does
-    not restrict the selection.
+    """Settings for labelling attention maps outside a project: which maps are selected, and in which order. A filter of
+    None selects all maps.
 
     Attributes:
         passing: 1 for the first pass, 2 to label the maps of the first pass again. layer: zero-based. review: class
@@ -117,7 +117,7 @@ class QueueProgress(NamedTuple):
 
 
 def progress(db: Database, options: QueueOptions, decisions: Mapping[str, str | None] | None = None) -> QueueProgress:
-    """Count the selected maps that a person has labelled or skipped. Maps under review count as done.
+    """Count the selected maps that a person has labelled or skipped. In a review, all selected maps count as done.
 
     `decisions` is what `labels.decided` returns for the person and pass, if it has been read already.
     """

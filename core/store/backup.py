@@ -125,7 +125,7 @@ def back_up(db: Database, file: str | Path) -> int:
 
 
 def copy_held(source: Path, target: Path) -> None:
-    """Copy a file that this process has locked, with the help of a second process. Raises OSError if copying fails.
+    """Copy a file that this process has locked. A second process makes the copy. Raises OSError if copying fails.
 
     Closing a file descriptor in this process would release the lock (POSIX, fcntl), and a second process could write to
     the database.

@@ -82,7 +82,7 @@ def parsed(text: Any) -> Any:
 
 
 def misfit(table: str, column: str, text: Any) -> str:
-    """Return an error message if a text does not have the JSON type that a table column requires, otherwise ""."""
+    """Return an error message if a JSON text is invalid for a table column, otherwise ""."""
     if text is None:
         return ""
     subject = f"{table}.{column}"
@@ -146,7 +146,7 @@ def collecting() -> Iterator[list[str]]:
 
 
 def leave_out(text: str) -> None:
-    """Log a message about ignored invalid rows. The active `collecting` context also collects this message."""
+    """Log a message about ignored invalid rows, and add it to the active `collecting` context."""
     texts = _collected.get()
     if texts is None or text not in texts:
         log.warning("%s", text)
@@ -155,7 +155,7 @@ def leave_out(text: str) -> None:
 
 
 def left_out() -> bool:
-    """Return whether any rows have been ignored as invalid in the current `collecting` context."""
+    """Return whether invalid rows have been ignored since the current `collecting` context was entered."""
     return bool(_collected.get())
 
 
@@ -170,5 +170,5 @@ def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
 
 
 def known_keys(row: Mapping[str, Any], keys: Keys | Sequence[str]) -> Row:
-    """Return a copy of a stored dictionary with only the keys in `keys`, which this version of the program knows."""
+    """Return a copy of a stored dictionary with only the keys in `keys`."""
     return {name: value for name, value in row.items() if name in keys}

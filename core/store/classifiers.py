@@ -20,8 +20,8 @@ _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained pattern classifier that is to be stored. `weights` is in safetensors format, and `snapshot` lists the
-    training labels as [map_id, class, event]."""
+    """A trained pattern classifier to be stored. `weights` is in safetensors format, and `snapshot` lists the training
+    labels as [map_id, class, event]."""
 
     class_set: str
     weights: bytes
@@ -66,8 +66,8 @@ def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
 
 
 def one_classifier(db: Database, classifier: str) -> Row:
-    """Return a stored pattern classifier, including its weights, training labels and scores. Raises StoreError if the
-    ID is unknown."""
+    """Return a stored pattern classifier with its weights, training labels and scores. Raises StoreError for unknown
+    IDs."""
     found = db.records("SELECT * FROM classifier WHERE classifier = ?", [classifier])
     if not found:
         raise StoreError(
@@ -124,7 +124,7 @@ def _newest_choice(db: Database, class_set: str) -> list[str | None]:
 
 
 def labels_since_newest(db: Database, class_set: str) -> int:
-    """Count the current labels in a class set that are newer than the newest classifier of the class set.
+    """Count the current labels in a class set that are newer than its newest classifier.
 
     These are the labels stored after its newest training (or tied) label, or after the classifier itself if none of its
     labels is in the database (bundled labels). Without a classifier, all current labels.

@@ -162,8 +162,8 @@ class DatabaseFileGuard:
         _GUARDS.discard(self)
 
     def must_hold(self, cursor: Any) -> None:
-        """Raise StoreError if the database file was deleted, replaced or truncated after it was opened, or if its log
-        was deleted.
+        """Check that the database file and its log are still the files that were opened. Raises StoreError if the
+        database file was deleted, replaced or truncated, or its log was deleted.
 
         The cursor is used only if the file sizes are inconclusive.
         """
@@ -194,7 +194,7 @@ class DatabaseFileGuard:
     def _gone(self, what: str) -> StoreError:
         return StoreError(
             f"The database {self.path} was {what} while this program had it open, so nothing more can be stored. "
-            "Put the file back, or restart the program to continue with the present file."
+            "Put the original file back, or restart the program to use the current file."
         )
 
 
@@ -365,7 +365,7 @@ class Database:
 
     @property
     def shared(self) -> "Database":
-        """Return the original handle for this open database, which has the access rights of the owner."""
+        """Return the handle from which `acting_as` created this handle, or this handle itself."""
         return self._opened or self
 
     @property

@@ -15,8 +15,8 @@ from .rows import now, quoted
 
 @dataclass(frozen=True)
 class Erasure:
-    """A record that the data of a person were erased. `kind` is "name" if only the name was replaced, and "events" if
-    labels were also deleted. `pseudonym` is the new name, and `events` is the number of rows by or about the person."""
+    """A record that a person's data were erased. `kind` is "name" if only the name was replaced and "events" if labels
+    were also deleted. `events` counts the affected database rows."""
 
     kind: str
     pseudonym: str

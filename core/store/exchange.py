@@ -116,8 +116,8 @@ def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
         ).fetchall()
         if lost:
             raise InputError(
-                f"Every {column} of the table {table} must exist in the table {home}; {str(lost[0][0])[:60]!r} is "
-                "missing there. Export the data again."
+                f"Every {column} in the table {table} must exist in the table {home}; {str(lost[0][0])[:60]!r} does "
+                "not. Export the data again."
             )
     pairs = cursor.execute("SELECT DISTINCT class_set, class FROM standing WHERE kind = 'label'").fetchall()
     names = known_names(cursor, {class_set for class_set, _ in pairs})
@@ -282,8 +282,8 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
 
 
 class CheckRun(Protocol):
-    """A function that raises InputError if the options or rows of an imported run do not fit its study. `whole` is True
-    if this version of the program wrote the run."""
+    """A function that raises InputError if an imported run does not fit its study. `whole` is True if this program
+    version wrote the run."""
 
     def __call__(self, study: str, options: Row, rows: list[Row], *, whole: bool = True) -> None: ...
 

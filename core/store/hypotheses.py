@@ -18,9 +18,8 @@ Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that i
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """Hypotheses that were registered together. `thought` describes the examples that suggested the hypotheses, and
-    `judged` the examples on which they are tested. `runs` lists earlier runs on the same model weights, with the number
-    of test examples that each run used."""
+    """Hypotheses that were registered together. `thought` describes the examples that suggested them, and `judged` the
+    test examples. `runs` lists earlier runs on the same model weights and how many test examples they used."""
 
     checkpoint: str
     weights_hash: str
@@ -37,8 +36,7 @@ class StoredBatch:
 
     @property
     def seen(self) -> int:
-        """Count the earlier runs on the same model weights that used test inputs of these hypotheses before
-        registration."""
+        """Count the earlier runs that used some of the test inputs. Only runs on the same model weights are counted."""
         return sum(run["inputs"] > 0 for run in self.runs)
 
 
@@ -80,16 +78,15 @@ def batches(db: Database) -> list[StoredBatch]:
 
 
 def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
-    """Count the registered batches of hypotheses about these model weights whose test inputs include at least one input
-    of `judged_rows`."""
+    """Count the registered batches of hypotheses that share test inputs with `judged_rows`. Only batches for the same
+    model weights are counted."""
     marks = {mark for _, *known in judged_rows for mark in known}
     same = (batch for batch in batches(db) if batch.weights_hash == weights_hash)
     return sum(any(mark in marks for _, *known in batch.judged_rows for mark in known) for batch in same)
 
 
 def ever_registered(db: Database, weights_hash: str) -> int:
-    """Count all hypotheses that were ever registered for the model weights with a hash, including withdrawn
-    hypotheses."""
+    """Count all hypotheses registered for a model, given by its weights hash, including withdrawn hypotheses."""
     rows = db.rows(
         "SELECT count(*) FROM hypothesis JOIN hypothesis_batch USING (batch) WHERE weights_hash = ?", [weights_hash]
     )

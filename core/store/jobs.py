@@ -44,7 +44,7 @@ def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) ->
 
 
 def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequence[Row]) -> None:
-    """Add units of work (key, size, arguments) to a queued job, and replace its options with `options`."""
+    """Add units of work (key, size, arguments) to a queued job, and update the options of the job."""
     there = db.rows("SELECT key FROM job_unit WHERE job = ?", [job])
     keys = [*(key for (key,) in there), *(unit["key"] for unit in units)]
     if len(set(keys)) != len(keys):
@@ -87,8 +87,8 @@ def set_state(db: Database, job: str, state: str, *, error: str | None = None, r
 
 
 def interrupt_running(db: Database) -> int:
-    """Mark all running and queued jobs as interrupted, because the process that ran them has ended. Return the number
-    of these jobs."""
+    """Mark all running and queued jobs as interrupted, and return their number. The process that ran them must have
+    ended."""
     with db.write() as cursor:
         rows = cursor.execute(
             "UPDATE job SET state = 'interrupted', finished = ? WHERE state IN ('running', 'queued') RETURNING job",
@@ -98,7 +98,7 @@ def interrupt_running(db: Database) -> int:
 
 
 def open_units(db: Database, job: str) -> list[Row]:
-    """Return the units of a job that still have to run, or have to run again, in order. Each unit is a dictionary with
+    """Return the units of a job that still have to run, including retries, in order. Each unit is a dictionary with
     position, key, size, arguments and attempts."""
     units = db.records(
         f"""SELECT position, key, size, arguments, coalesce(attempts, 0) AS attempts FROM job_unit
@@ -111,7 +111,7 @@ def open_units(db: Database, job: str) -> list[Row]:
 
 @dataclass(frozen=True)
 class UnitEnd:
-    """The outcome of one unit of work in a job: result rows or an error, and how many worker processes died while
+    """The result of running one unit of work in a job. `deaths` is the number of worker processes that died while
     running it."""
 
     rows: Sequence[Row] | None = None
@@ -123,8 +123,7 @@ class UnitEnd:
 
 
 def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> None:
-    """Store the outcome of one unit of a job. Nothing is stored if the unit has already been completed without an
-    error."""
+    """Store the result or error of one unit of work in a job. A unit that has already succeeded is not changed."""
     error, state = outcome.error, "failed" if outcome.error else "done"
     with db.write() as cursor:
         done = cursor.execute(
@@ -188,8 +187,7 @@ def count_active(db: Database) -> int:
 
 
 def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
-    """Return a data frame with the state of each unit of a job: position, key, size, state, error, seconds, worker and
-    attempts.
+    """Return a data frame with the state of each unit of a job, in order.
 
     `state` is None before the first outcome; `worker` is the host and process of the last attempt.
     """
@@ -212,7 +210,7 @@ def by_worker(db: Database, job: str) -> "pd.DataFrame":
 
 
 def progress(db: Database, job: str) -> Row:
-    """Return the progress of a job as numbers of units (total, done, failed), sizes (total, done) and seconds."""
+    """Return the progress of a job: numbers of units, unit sizes (usually in tokens), and computing time in seconds."""
     (row,) = db.records(
         f"""SELECT count(*) AS units, count(*) FILTER (state = 'done') AS done,
                count(*) FILTER (state = 'failed') AS failed, coalesce(sum(size), 0)::BIGINT AS size,

@@ -94,16 +94,15 @@ def checked_event(event: Mapping[str, Any]) -> Row:
             )
     if row["way"] == TOGETHER and (row["kind"], row["queue_order"], row["pass"]) != ("label", "clusters", 1):
         raise InputError(
-            "Several maps can be labelled together only by an event of the kind 'label' in the order 'clusters' and "
-            f"pass 1; got the kind {row['kind']!r}, the order {row['queue_order']!r} and pass {row['pass']} in "
-            f"{subject}. Label these maps one by one."
+            "Several maps can be labelled together only with kind 'label', order 'clusters' and pass 1; got kind "
+            f"{row['kind']!r}, order {row['queue_order']!r} and pass {row['pass']} in {subject}. Label these maps one "
+            "by one."
         )
     return row
 
 
 def whole_numbers(row: Mapping[str, Any]) -> Row:
-    """Convert floats to integers, and NaN to None, in the integer columns of a row, because pandas stores integer
-    columns with missing values as floats."""
+    """Convert whole floats in the integer columns of a row to integers, and NaN in any column to None."""
     floats = {name: value for name, value in row.items() if isinstance(value, float)}
     return {
         **row,
@@ -178,8 +177,8 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
     tokens, separators = fields.get("tokens"), fields.get("separators")
     if not _list_of(tokens, str) or len(tokens) != length or any(map(_broken, tokens)):
         raise InputError(
-            f"A map of {length} tokens must have a list of {length} texts, one for each token; {subject} has no such "
-            "list. Create the map again."
+            f'A map of {length} tokens must list the {length} token texts in the field "tokens"; {subject} does not. '
+            "Create the map again."
         )
     if not _list_of(separators, int) or not all(0 <= position < length for position in separators):
         raise InputError(
@@ -190,8 +189,7 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
 
 
 def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
-    """Return an error message if the metadata of an attention map differ from those of the stored map with the same ID,
-    otherwise None."""
+    """Return an error message if an attention map contradicts the stored map with the same ID, otherwise None."""
     for name in SAME:
         value = row.get(name)
         if value is not None and value != stored[name]:

@@ -161,7 +161,7 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
 
 
 def batch_of(data: bytes) -> str:
-    """Return the batch ID of a label file, which contains a hash of the contents of the file."""
+    """Return the batch ID of a label file. The ID contains a hash of the file contents."""
     return "file-" + hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -173,8 +173,8 @@ def import_rows(
     keep_rest: bool = True,
     defaults: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """Import label events. Each item of `incoming` is one event as JSON text or as a dictionary, or the error that
-    occurred when it was read."""
+    """Import label events. Each item of `incoming` is JSON text, a dictionary, or the exception raised while reading
+    the event."""
     db.person.must("admin", "import labels")
     rows, refused, number = [], [], 0
     for number, given in enumerate(incoming, start=1):
@@ -319,7 +319,7 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
     event = checked_event(row)
     if row.get("event", event["event"]) != event["event"]:
         raise InputError(
-            f"The field event of a row must consist of its batch and sequence number ({event['event']}); got "
+            f'The field "event" must contain the batch and sequence number of its row ({event["event"]}); got '
             f"{str(row['event'])[:60]!r}. Correct the field or leave it out."
         )
     return _Incoming(number, event, row, by_hand)

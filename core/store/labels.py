@@ -63,7 +63,7 @@ def class_history(db: Database) -> dict[str, list[Row]]:
 
 
 def add_history(cursor: Any, class_set: str, history: Any) -> int:
-    """Import the history of changes to the classes of a class set, and return the number of new changes.
+    """Import the class changes of a class set, and return how many are new.
 
     Raises InputError if `history` is not a list of changes of classes.
     """
@@ -108,8 +108,8 @@ _SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")
 
 
 def owner_of(person: Person, secret: str | None) -> str | None:
-    """Return an ID for the sender of labels: the name of a signed-in person, otherwise a hash of the browser's secret.
-    Return None if the sender owns the database."""
+    """Return an ID for the sender of labels, from the user name or a hash of the browser's secret. Return None if there
+    is neither."""
     if person.name:
         return f"name:{person.name}"
     return None if secret is None else f"browser:{hashlib.sha256(secret.encode('utf-8', 'replace')).hexdigest()}"
@@ -125,8 +125,8 @@ class _Known:
 
 
 def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
-    """Find the label events that cannot be stored. Return a dictionary from the index of each such event to the reason.
-    An event may refer to valid events that precede it in `rows`."""
+    """Find the label events that cannot be stored. Return the reason for each by index in `rows`. An event may refer to
+    valid events that precede it."""
     named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
     columns, (these, values) = quoted(*_SAID), among("event", list(named))
     events = cursor.execute(
@@ -160,8 +160,7 @@ def batch_owner(cursor: Any, batch: str) -> str | None:
 
 
 def foreign_batch(cursor: Any, batch: str, owner: str, stored_owner: str | None, annotators: set[str]) -> str | None:
-    """Return an error message if a sender tries to add events to a batch of labels that another sender started;
-    otherwise return None."""
+    """Return an error message if a batch of labels was started by another sender; otherwise return None."""
     if stored_owner is not None:
         mine = stored_owner == owner
     else:
@@ -261,8 +260,8 @@ def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
 
 
 def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
-    """Return metadata of stored attention maps, as a dictionary by map ID. Only the fields that must be equal in all
-    maps with the same ID are returned."""
+    """Return metadata of stored attention maps, by map ID. Only fields that identify a map, such as layer and tokens,
+    are returned."""
     stored = cursor.execute(
         f"SELECT map_id, {quoted(*SAME)} FROM attention_map "  # noqa: S608 - our columns
         "WHERE map_id IN (SELECT unnest(?))",
@@ -296,8 +295,8 @@ def map_facts(db: Database) -> "pd.DataFrame":
 
 
 def map_kinds(db: Database) -> "pd.DataFrame":
-    """Return a data frame with the number of stored attention maps for each combination of checkpoint, task, layer and
-    kind (causal or non-causal)."""
+    """Return a data frame that counts the stored attention maps by checkpoint, task, layer and kind (causal or
+    non-causal)."""
     return db.read("SELECT checkpoint, task, layer, causal, count(*) AS maps FROM attention_map GROUP BY ALL")
 
 
@@ -306,15 +305,14 @@ def map_kinds(db: Database) -> "pd.DataFrame":
 
 @dataclass(frozen=True)
 class Saved:
-    """The result of storing label events: the number of new events and the highest stored sequence number
-    (`acknowledged`)."""
+    """The result of storing label events. `acknowledged` is the highest stored sequence number."""
 
     new: int
     acknowledged: int
 
 
 def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None) -> Saved:
-    """Store a batch of label events, either all or none. Events that are already stored are skipped.
+    """Store a batch of label events, either all or none, skipping events that are already stored.
 
     Args:
         events: each with batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo,
@@ -450,8 +448,7 @@ def class_counts(db: Database, class_set: str) -> dict[str, int]:
 
 
 def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -> dict[str, str | None]:
-    """Return the class that an annotator assigned to each map in one labelling pass, as a dictionary by map ID. The
-    class of a skipped map is None."""
+    """Return the class that an annotator assigned to each map, by map ID. A skipped map has the class None."""
     pairs = db.rows(
         "SELECT map_id, CASE WHEN kind = 'label' THEN class END FROM standing "
         "WHERE class_set = ? AND annotator = ? AND pass = ?",

@@ -18,8 +18,7 @@ class RightsError(AtlasError):
 
 @dataclass(frozen=True)
 class Person:
-    """The user who reads or changes the database. A user has a role and an annotator name, which is "" if nobody has to
-    sign in.
+    """The current user, with a role and an annotator name. The name is "" if the user has not signed in.
 
     Roles: a viewer reads everything stored; an annotator also labels under their own name and trains classifiers; an
     admin also starts other jobs, changes classes, selects classifiers, imports and deletes; "none" has no rights.

@@ -292,7 +292,8 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """The labelling project of a label event, and whether the label counts towards the target of the project."""
+    """The labelling project of a label event. `counted` states whether the label counts towards the project's
+    target."""
 
     event: str
     project: str
@@ -312,7 +313,7 @@ def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
 
 
 def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
-    """Store the labelling project of each label event. Earlier records of the same event are replaced."""
+    """Store which labelling project each label event belongs to. Earlier records of the same event are replaced."""
     for answer in answers:
         cursor.execute(
             "INSERT INTO project_label (event, project, purpose, counted) VALUES (?, ?, ?, ?)",
@@ -333,8 +334,8 @@ def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
 
 
 def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int) -> str | None:
-    """Return for which purpose, such as "gold", a project assigned an attention map to an annotator; None if the map is
-    not assigned."""
+    """Return the purpose, such as "gold", for which an annotator was assigned an attention map; None if not
+    assigned."""
     rows = cursor.execute(
         "SELECT purpose FROM claim WHERE project = ? AND map_id = ? AND annotator = ? AND pass = ? LIMIT 1",
         [project, map_id, annotator, passing],
@@ -347,8 +348,7 @@ def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int
 
 @dataclass(frozen=True)
 class Marks:
-    """The positions of the newest rows that a reader has read in each project table. The next read starts after
-    them."""
+    """The numbers of the newest project rows that have been read, by table. The next read starts after these rows."""
 
     ordinal: int = 0
     label: int = 0
@@ -357,8 +357,8 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """Return the positions of the newest rows in the project tables. `since` contains the positions up to which rows
-    are already known."""
+    """Return the numbers of the newest rows in the project tables. `since` contains the numbers from the previous
+    read."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
@@ -371,8 +371,7 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """Return the positions of the newest rows in the project tables, after a transaction that added only assignments
-    and labels. `since` contains the positions before the transaction."""
+    """Return `since` with new row numbers after a transaction that added only assignments and labels."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
@@ -384,7 +383,7 @@ def marks_after_own(cursor: Any, since: Marks) -> Marks:
 
 
 def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None = None) -> list[tuple[Any, ...]]:
-    """Return the assignments of attention maps that were added to a project after the positions `since`, oldest first.
+    """Return the map assignments that were added to a project after `since`, oldest first.
 
     `lapse` is the number of seconds until a reservation expires. If given, reservations are omitted that expired before
     the newest entry of the project and whose holder has labelled or skipped the map.
@@ -420,7 +419,7 @@ def handed(cursor: Any, project: str) -> dict[str, int]:
 
 
 def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[Any, ...]]:
-    """Return the labels and skips that were added to a project after the event positions `since`, oldest first.
+    """Return the labels and skips that were added to a project after `since`, oldest first.
 
     `last` is the last label event that counts (None: all).
     """
@@ -436,8 +435,8 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """List the labels of a project that were undone after the event positions `since`, oldest first. Each pair contains
-    the position of the undo event and the ID of the undone event."""
+    """List the labels of a project that were undone after `since`, oldest first. Each pair contains the row number of
+    the undo event and the ID of the undone event."""
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer
@@ -450,7 +449,7 @@ def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = 
 
 
 def changed_since(cursor: Any, project: str, since: Marks) -> bool:
-    """Return whether a labelling project was reordered, opened, closed or archived after the positions `since`."""
+    """Return whether a labelling project was reordered, opened, closed or archived after `since`."""
     rows = cursor.execute(
         "SELECT count(*) FROM project_event WHERE project = ? AND ordinal > ? "
         "AND kind IN ('order', 'open', 'close', 'archive')",
@@ -460,8 +459,8 @@ def changed_since(cursor: Any, project: str, since: Marks) -> bool:
 
 
 def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int, str, bool]]:
-    """Return the events after the log position `since` that admitted or excluded annotators, as (position, person,
-    admitted), oldest first."""
+    """Return the events after `since` that admitted or excluded annotators, as (row number, person, admitted), oldest
+    first."""
     return cursor.execute(
         """SELECT ordinal, person, kind = 'admit' FROM project_event
            WHERE project = ? AND ordinal > ? AND kind IN ('admit', 'exclude') ORDER BY ordinal""",
@@ -473,21 +472,20 @@ def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int,
 
 
 def frozen_at(cursor: Any, project: str) -> int | None:
-    """Return the position of the last label event that a closed or archived project includes. Return None for other
+    """Return the number of the last label event before a project was closed or archived. Return None for other
     projects."""
     rows = cursor.execute(f"WITH {FROZEN} SELECT label FROM frozen WHERE project = ?", [project]).fetchall()  # noqa: S608 - ours
     return rows[0][0] if rows else None
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """Return the position of the last label event that a closed or archived project includes; None for other projects.
-    Calls `frozen_at` with a new cursor."""
+    """Return the number of the last label event before a project was closed or archived. Return None for other
+    projects. Calls `frozen_at` with a new cursor."""
     return frozen_at(db.cursor(), project)
 
 
 def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
-    """Return the IDs of the open or paused projects that use the given class set and in which the given map is to be
-    labelled."""
+    """Return the IDs of open or paused projects that use a class set and include a map for labelling."""
     rows = cursor.execute(
         f"""WITH {FROZEN} SELECT project FROM project_map JOIN project USING (project)
             WHERE map_id = ? AND kind = 'label' AND class_set = ? AND project NOT IN (SELECT project FROM frozen)
@@ -508,7 +506,7 @@ def is_excluded(cursor: Any, project: str, person: str) -> bool:
 
 
 def history(db: Database, project: str) -> pd.DataFrame:
-    """Return a data frame of all actions of admins in a labelling project, newest first."""
+    """Return a data frame of the admin actions and adjudications in a labelling project, newest first."""
     return db.read(
         """SELECT stored, annotator, kind AS what, person, NULL AS map_id, NULL AS class FROM project_event
            WHERE project = $project
@@ -540,8 +538,7 @@ def project_labels(db: Database, project: str, *, purpose: str | None = "label")
 
 
 def label_times(db: Database, project: str) -> pd.DataFrame:
-    """Return a data frame of all labels in a project that have not been undone, with the seconds spent on each label,
-    oldest first."""
+    """Return a data frame of the current labels in a project with the seconds spent on each, oldest first."""
     found = db.arrow(
         f"""{ANSWERS} SELECT map_id, annotator, class, counted, stored, way, seconds FROM standing_answers
             WHERE project = ? AND purpose = 'label' AND kind = 'label' ORDER BY ordinal""",  # noqa: S608 - ours

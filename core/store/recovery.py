@@ -144,7 +144,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
         holder = _HELD.search(text)
         who = f"process {holder['pid']} ({Path(holder['program']).name})" if holder else "another process"
         return LockedError(
-            f"Only one process can hold the database {path}; {who} holds it now. Stop that process, or choose another "
+            f"Only one process can open the database {path}; {who} has it open. Stop that process, or choose another "
             "file with --db or ATLAS_DB.",
             who,
         )
@@ -210,7 +210,8 @@ def is_of_file(error: duckdb.Error) -> bool:
 
 
 class LogCopy:
-    """A copy of the database log, made before DuckDB reads the log. It is deleted if DuckDB reads the whole log.
+    """A backup of the write-ahead log of a database, made before DuckDB reads the log. It is deleted if DuckDB reads
+    the whole log.
 
     If one connection commits during the checkpoint of another, DuckDB writes a second log (`.wal.checkpoint`), whose
     incomplete end it also skips. Raises StoreError if the log cannot be copied, or has no database next to it.
@@ -258,8 +259,8 @@ class LogCopy:
             self.copy.unlink(missing_ok=True)
 
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
-        """Check whether DuckDB read the whole log. If it read only a part, keep the backup of the log and return a
-        warning. Otherwise, return None.
+        """Check whether DuckDB read the whole log. If not, keep the backup of the log and return a warning; otherwise
+        return None.
 
         Raises StoreError if nothing was read of a log with content; `connection` is then closed.
         """

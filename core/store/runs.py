@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def atlas_rows(
     db: Database, *, checkpoint: str, weights: str | None, task: str | None = None, imported: bool = False
 ) -> "pd.DataFrame":
-    """Return a data frame with the newest value of every score for each attention head of a checkpoint and each task.
+    """Return a data frame with the newest scores of all attention heads of a checkpoint, by task.
 
     Args:
         weights: hash of the checkpoint's current weights; None if they are not available, which selects the weights of
@@ -48,8 +48,8 @@ def atlas_rows(
 
 
 def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
-    """Count the stored head scores for a checkpoint name that were computed with other model weights than `weights` (a
-    hash), or with unknown weights. Return 0 if `weights` is None."""
+    """Count the stored head scores of a checkpoint that belong to other or unknown model weights. `weights` is the hash
+    of the model weights; if it is None, the count is 0."""
     rows = db.read(
         """SELECT count(*) AS scores FROM atlas
            WHERE checkpoint = $checkpoint AND $weights IS NOT NULL AND weights_hash IS DISTINCT FROM $weights""",
@@ -261,15 +261,15 @@ def row_texts(db: Database, run: str) -> list[str]:
 
 
 def holder(db: Database, run: str) -> str:
-    """Return a cache key for the rows of a run: the database ID for a run in the database. For a bundled run, the key
-    changes whenever the bundled results change."""
+    """Return a cache key for the rows of a run. For a stored run, it is the database ID; for a bundled run, it changes
+    with the bundled results."""
     own = db.rows("SELECT 1 FROM run WHERE run = ?", [run])
     return db.id if own else shipped_record.version()
 
 
 def latest_run(db: Database, study: str, **where: str | None) -> str | None:
-    """Return the ID of the newest run of a study whose columns have the values in `where`, such as checkpoint="gpt2".
-    Imported runs are ignored. Return None if there is no such run."""
+    """Return the ID of the newest run of a study, ignoring imported runs. Runs are filtered by column values in
+    `where`, such as checkpoint="gpt2". Return None if no run matches."""
     listed = runs(db, study)
     listed = listed[listed["imported"].isna()]
     for name, value in where.items():

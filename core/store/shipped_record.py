@@ -43,8 +43,8 @@ def about() -> Row | None:
 
 
 def runs(study: str | None = None) -> "pd.DataFrame":
-    """Return a data frame of the bundled runs. Runs that pages show by default come first; runs of equal rank are
-    sorted from newest to oldest.
+    """Return a data frame of the bundled runs. Runs that pages show by default come first, then newer runs before older
+    runs.
 
     Columns as in `core.store.runs.runs`, with the duration of the units (`seconds`) and their `size`. A study that the
     record lacks has its example, if there is one.

@@ -156,7 +156,7 @@ def task_of(task: str | Task) -> Task:
 
 
 def sampled(text: str) -> str:
-    """Rename tasks in a text, such as "SST-2" to "SST-2-like", because bundled samples only imitate the tasks."""
+    """Append "-like" to task names in a text, as in "SST-2-like". The bundled samples only imitate the tasks."""
     names = "|".join(re.escape(record.name) for record in _RECORDS)
     return re.sub(rf"(?<![\w-])({names})(?![\w-])", r"\1-like", text)
 
@@ -178,7 +178,7 @@ def read_rows(
     limit: int | None = None,
     seed: int = 0,
 ) -> list[TaskRow]:
-    """Return the examples in one split of a task, in the order of its file.
+    """Return the examples in one split of a task, in file order.
 
     Raises InputError for another split, a missing file or column, an unknown label, or no examples.
 
@@ -308,7 +308,8 @@ def _row(
 
 
 def parse_label(task: Task, value: str, place: str) -> int | float:
-    """Parse the label of an example. Raises InputError, with `place` as the name of the row, for an invalid label."""
+    """Parse the label of an example. Raises InputError if the label is invalid; `place` names the row in the
+    message."""
     value = value.strip()
     if value == "-1":
         raise InputError(
@@ -338,7 +339,7 @@ def parse_label(task: Task, value: str, place: str) -> int | float:
 
 
 def hub_rows(task: Task, split: str, table: Any) -> list[TaskRow]:
-    """Convert one split of a GLUE task to examples, after the `datasets` library has loaded it."""
+    """Convert a GLUE table from the `datasets` library to examples of one split."""
     needed = [column for column in (task.hub_text, task.hub_pair, "label") if column]
     if missing := [column for column in needed if column not in table.column_names]:
         raise InputError(
@@ -370,8 +371,8 @@ WORDS = 4  # length of a shared word sequence
 
 
 def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[TaskRow]) -> list[TaskRow]:
-    """Return examples that a model was not trained on: dev examples, and train examples that do not overlap with its
-    training data.
+    """Return examples that a model was not trained on. They are all dev examples, and the train examples that do not
+    overlap with its training data.
 
     A train example is unrelated if it shares no sequence of WORDS words with one that the model learned (`learned`);
     those with fewer words are left out.
@@ -394,8 +395,7 @@ _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 
 
 def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
-    """Return, for each output of a checkpoint, the index of its label in Task.labels. Return (0,) for a regression
-    task.
+    """Return the index in Task.labels for each output of a checkpoint. Return (0,) for a regression task.
 
     `logits[:, [order.index(l) for l in ...]]` is then in the order of the task. Names (`labels`, by output) are
     compared without case, spaces, hyphens and underscores. Two generic names (LABEL_0, LABEL_1) have the order of the

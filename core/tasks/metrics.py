@@ -19,7 +19,7 @@ UNDEFINED = "undefined"
 
 
 def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
-    """Return the metrics of a task for predicted labels, as fractions instead of percentages.
+    """Compute the metrics of a task from gold and predicted labels. Accuracy and F1 are fractions, not percentages.
 
     Accuracy; F1 of class 1 if the task uses it; for STS-B Pearson's r, Spearman's rho and the mean squared error on its
     0-to-5 scale (Kovaleva et al. 2019, run_classifier). F1 is 0 if nothing is predicted as 1; a correlation is None if

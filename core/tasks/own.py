@@ -141,7 +141,8 @@ class OwnFile:
     labelled: bool = True
 
     def of(self, split: str) -> list[OwnRow]:
-        """Return the examples in the split "train" or "dev", in order, or all examples if the file has no splits."""
+        """Return the examples in the split "train" or "dev", in order. If the file has no splits, return all
+        examples."""
         return [row for row in self.rows if row.split in (split, "")]
 
     @property

@@ -62,7 +62,7 @@ def relation_of(name: str) -> Relation:
 
 
 def links(relation: Relation, words: Sequence[TaggedWord]) -> list[Link]:
-    """Return all pairs of words in a sentence between which a relation holds; empty for relations between two
+    """Return all word pairs in a sentence that are linked by a relation. The result is empty for relations between two
     sentences."""
     if relation.across:
         return []

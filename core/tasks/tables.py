@@ -50,7 +50,7 @@ class SentenceTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return which of the columns sentence, pair, label, score and split the table has."""
+        """Return the names of the known columns in the table, such as sentence, pair and label."""
         return tuple(self.rows[0][1]) if self.rows else ()
 
 

@@ -74,7 +74,7 @@ def test_a_project_assigns_alike_maps_and_its_gold_maps_alone(db):
 def test_a_project_of_another_order_refuses_labels_given_together(db):
     project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=8), Rules(k=1))
     hand = Hand(db, project, "ada")
-    with pytest.raises(InputError, match="assigns as a group can be labelled together"):
+    with pytest.raises(InputError, match="only if the project assigned them as a group"):
         hand.say(hand.holds()[0], way="together", queue_order="clusters")
 
 

@@ -210,7 +210,7 @@ def test_maps_of_a_notebook_are_labelled_like_our_own(db, tmp_path):
         ([fact("a"), fact("b", colour="red")], "has 'colour'"),
         ([fact("a"), 7], "lacks at least one of them"),
         ([fact("a"), fact("b", layer=-1)], "whole number from 0"),
-        ([fact("a"), fact("b", tokens=["x"])], "texts, one for each token"),
+        ([fact("a"), fact("b", tokens=["x"])], "must list the"),
     ],
 )
 def test_facts_that_do_not_fit_their_maps_are_a_sentence(db, tmp_path, facts, said):

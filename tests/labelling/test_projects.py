@@ -102,7 +102,7 @@ def test_gold_and_exemplars_are_of_every_class_and_no_work(db):
     for kind in ("gold", "exemplar"):
         assert {one.given for one in found if one.kind == kind} == set(classes)
     assert len({one.map_id for one in found}) == len(found) == 24
-    with pytest.raises(InputError, match="13 were requested, but only 12 maps"):
+    with pytest.raises(InputError, match="13 such maps were requested, but only 12 exist"):
         make_project(db, Heading("p", "bert"), ProjectRecipe(gold=10, exemplars=3, known_from="expert"), Rules())
 
 

@@ -68,4 +68,4 @@ def test_a_file_that_another_process_holds_until_it_ends(page, tmp_path):
         holder.close()
         visit(page, f"{address}/results?view=jobs")
         page.get_by_text("No job has been started yet").wait_for(timeout=PATIENCE)
-        expect(page.get_by_text("holds it now")).to_have_count(0)
+        expect(page.get_by_text("has it open")).to_have_count(0)

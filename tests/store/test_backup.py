@@ -33,13 +33,13 @@ def test_a_backup_equals_the_database_table_by_table(db, tmp_path):
 def test_who_holds_the_file_holds_it_still_after_a_backup(db, tmp_path):
     """A second process that could open it would write over what the first one stores."""
     backup.back_up(db, tmp_path / "copy.duckdb")
-    assert "holds it now" in refused_elsewhere(db.path)
+    assert "has it open" in refused_elsewhere(db.path)
 
 
 def test_who_holds_the_file_holds_it_still_after_opening_it_once_more(db):
     labels.store_maps(db, [a_map()])
     Database(db.path).close()
-    assert "holds it now" in refused_elsewhere(db.path)
+    assert "has it open" in refused_elsewhere(db.path)
 
 
 def refused_elsewhere(path):

@@ -29,10 +29,10 @@ from tests.store.labelling import a_map, event
             {"probability": 10**5000},
             '"probability" must be a number; got a very large number in event 1. Correct the field.',
         ),
-        ({"way": "together"}, "got the kind 'label', the order 'random' and pass 1 in event 1"),
+        ({"way": "together"}, "got kind 'label', order 'random' and pass 1 in event 1"),
         (
             {"way": "together", "queue_order": "clusters", "pass": 2},
-            "Several maps can be labelled together only by an event of the kind 'label'",
+            "Several maps can be labelled together only with kind 'label'",
         ),
         ({"pass": 0}, '"pass" must be a whole number from 1; got 0 in event 1'),
         ({"pass": True}, '"pass" must be a whole number from 1; got True in event 1'),
@@ -101,8 +101,8 @@ def test_a_label_needs_a_name_that_shows(name):
         ({"weights": b"\x00\xbc" * 36}, "Attention weights must be from 0 to 1"),  # -1
         ({"maximum": 1.5}, "The largest weight of a map must be from 0 to 1"),
         ({"maximum": None}, 'A map must have the field "maximum"'),
-        ({"tokens": ["x"] * 5}, "A map of 6 tokens must have a list of 6 texts"),
-        ({"tokens": ["\ud800"] * 6}, "A map of 6 tokens must have a list of 6 texts"),
+        ({"tokens": ["x"] * 5}, "A map of 6 tokens must list the 6 token texts"),
+        ({"tokens": ["\ud800"] * 6}, "A map of 6 tokens must list the 6 token texts"),
         ({"separators": [6]}, "The separators of a map must be a list of token positions from 0 to 5; got"),
         ({"separators": [True]}, "The separators of a map must be a list of token positions from 0 to 5; got"),
     ],
