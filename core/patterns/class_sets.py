@@ -74,7 +74,7 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
             )
         if wanted.describes not in CAUSAL:
             raise InputError(
-                f"A class set must describe one of these kinds of maps: {', '.join(CAUSAL)}; got "
+                f"The kind of maps that a class set describes must be one of {', '.join(CAUSAL)}; got "
                 f"{wanted.describes[:40]!r}. Choose one of them."
             )
         check_classes(wanted.classes)

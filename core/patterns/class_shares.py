@@ -172,8 +172,8 @@ class Fit:
 
     @classmethod
     def of(cls, counts: Int[np.ndarray, "input class"], confusions: ConfusionErrors) -> "Fit":
-        """Fit class shares to the number of attention maps in each predicted class, for each input. Standard errors
-        come from the differences between inputs."""
+        """Create a fit from `counts`, the number of attention maps in each predicted class for each input. Standard
+        errors come from the differences between inputs."""
         total, inputs = counts.sum(), len(counts)
         observed = counts.sum(0) / total
         apart = counts - counts.sum(1, keepdims=True) * observed
@@ -220,7 +220,7 @@ class Fit:
 
     def interval(self, chosen: np.ndarray, shares: np.ndarray, least: float) -> tuple[float, float]:
         """Return the 95 % confidence interval for the total proportion of the classes `chosen`. It contains all
-        proportions whose minimum chi-square exceeds the overall minimum by at most RISE (a quantile of chi-square)."""
+        proportions that increase the minimum chi-square by at most RISE (a quantile of chi-square)."""
         share = float(shares[chosen].sum())
 
         def end(outside: float) -> float:

@@ -92,8 +92,8 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
 
 
 def unfamiliar(unsure: float, outside: float) -> bool:
-    """Return whether a classifier is unreliable for a checkpoint: for many maps, its predictions are uncertain, or the
-    maps differ from the training maps.
+    """Return whether a classifier is unreliable for a checkpoint, because too many maps have uncertain predictions or
+    differ from the training maps.
 
     `unsure` is the fraction of maps with a first choice below UNSURE (5 to 8 % on held-out checkpoints), and `outside`
     the fraction outside the training distribution (1 % of training maps, by construction).

@@ -44,8 +44,8 @@ class Stability:
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """Clusters of attention maps and their stability: how well clusterings of two random halves of the heads, or of the
-    inputs, agree. `baseline` is the largest mean stability in random data without clusters."""
+    """Clusters of attention maps and their stability, which is the agreement between clusterings of random halves of
+    the heads or inputs. `baseline` is the largest mean stability in random data without clusters."""
 
     clustering: Clustering
     smallest: int

@@ -17,8 +17,8 @@ from jaxtyping import Bool, Float, Float64, Int
 
 
 def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
-    """Return the bounds [2, *rest] of the 95 % bootstrap interval of a statistic. `drawn` has the value of the
-    statistic in each bootstrap sample. The interval is corrected for a small number of resampled groups.
+    """Return the bounds [2, *rest] of a 95 % bootstrap interval from the values `drawn` in bootstrap samples. The
+    interval is widened if few groups are resampled.
 
     Percentiles are expanded for few groups (Hesterberg 2015), to 1.6 % for 20 groups; for one group, the interval is
     the range.
@@ -100,8 +100,8 @@ def by_identity(
     labels: Sequence[str], heads: Sequence[tuple[str, int, int]], identities: Sequence[tuple[str, int, int]]
 ) -> list[str]:
     """Predict the class of each held-out map without looking at the map. The prediction is the most frequent class
-    among the training maps of its head, otherwise of its layer, otherwise of all training maps. Of tied classes, the
-    one that was labelled first is predicted."""
+    among the training maps of its head, otherwise of its layer, otherwise of all training maps. In a tie, the class
+    that was labelled first is predicted."""
     counts: dict[tuple[str | int, ...], Counter[str]] = defaultdict(Counter)
     for label, (checkpoint, layer, head) in zip(labels, heads, strict=True):
         for key in ((checkpoint, layer, head), (checkpoint, layer), ()):

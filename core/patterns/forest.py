@@ -223,9 +223,9 @@ CAUSAL_STRENGTH = 0.03  # for decoders, which have fewer labelled maps
 def fit_regressions(
     measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, real: int, *, strength: float = STRENGTH
 ) -> Arrays:
-    """Fit a kernel ridge regression and a logistic regression that predict class probabilities [map, class] from map
-    statistics, and return their parameters as arrays. The statistics are standardised with the means and deviations of
-    the first `real` maps."""
+    """Fit a kernel ridge regression and a logistic regression from map statistics to class probabilities [map, class].
+    Return their parameters as arrays. The statistics are standardised with the means and standard deviations of the
+    first `real` maps."""
     spread = {"centre": measured[:real].mean(0), "deviation": measured[:real].std(0) + 1e-3}
     arrays = {KERNEL + name: values for name, values in spread.items()}
     scaled = _places(measured, arrays)
@@ -294,8 +294,8 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings for fitting a random forest, which may be averaged with a boosted model. `rounds` is the number of
-    boosting rounds. If it is 0, there is no boosted model."""
+    """Settings for fitting a random forest and a boosted model with `rounds` boosting rounds. If `rounds` is 0, no
+    boosted model is fitted."""
 
     trees: int = TREES
     seed: int = 0
@@ -307,8 +307,8 @@ SMALLEST_PART = 0.05  # least probability of a class in a soft label
 
 @dataclass(frozen=True)
 class Parts:
-    """Weighted training examples of a classifier. A map with several likely classes contributes one example per such
-    class. `soft` has all class probabilities of each map, even those that are too small for a training example."""
+    """Weighted training examples of a classifier: one for each map and each of its likely classes. `soft` has all class
+    probabilities of each map, including those too small for a training example."""
 
     maps: np.ndarray
     numbers: np.ndarray
@@ -316,8 +316,8 @@ class Parts:
     soft: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
-        """Return the training examples of the attention maps with the indices `places`. In the result, these maps are
-        numbered from 0."""
+        """Return the training examples of the maps with the indices `places`. In the result, these maps are renumbered
+        from 0."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0

@@ -130,8 +130,8 @@ def _check_directory(file: Path, stream: BinaryIO) -> None:
         )
     if whole > MOST_BYTES:
         raise InputError(
-            f"The maps of a file must not be larger than {MOST_BYTES // 2**30} GB in memory; those of {file.name} have "
-            f"{whole / 2**30:.1f} GB. Split the file into smaller files."
+            f"The maps in a file must take up at most {MOST_BYTES // 2**30} GB of memory; the maps in {file.name} take "
+            f"up {whole / 2**30:.1f} GB. Split the file into smaller files."
         )
     stream.seek(0)
 
@@ -169,8 +169,8 @@ def _checked_map(key: str, array: Any) -> Map:
     wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
     if wrong.size:
         raise InputError(
-            f"Attention weights must be from 0 to 1; a weight of {where} is {wrong[0]:g}. Check how "
-            "this map was computed."
+            f"Attention weights must be from 0 to 1; {where} has the weight {wrong[0]:g}. Check how this map was "
+            "computed."
         )
     sums = weights.sum(1)
     worst = int(np.abs(sums - 1).argmax())
@@ -269,7 +269,8 @@ def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
             )
         if label.length not in (None, len(maps[label.key])):
             raise InputError(
-                f"The length of a label must be that of its map; the map {label.key[:60]!r} has {len(maps[label.key])} "
-                f"tokens, but its label has {label.length}. Choose two files that belong together."
+                f"The length of a label must be the number of tokens in its map; the map {label.key[:60]!r} has "
+                f"{len(maps[label.key])} tokens, but the length is {label.length}. Choose two files that belong "
+                "together."
             )
     return [maps[label.key] for label in labels]

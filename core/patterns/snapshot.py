@@ -251,8 +251,8 @@ def from_file(file: Path, name: str) -> Snapshot:
             refused = [line for report in reports for line in report.refused]
             if refused:
                 raise InputError(
-                    f"Every row of a label file must be usable for training; {len(refused)} rows are not, such as row "
-                    f"{refused[0][0]} ({refused[0][1]}). Correct or remove these rows."
+                    f"Every row of a label file must be usable for training; unusable rows: {len(refused)}, for "
+                    f"example row {refused[0][0]} ({refused[0][1]}). Correct or remove these rows."
                 )
             return snapshot(db, name)
         finally:

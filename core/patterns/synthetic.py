@@ -95,7 +95,7 @@ def _drawn(rng: Random) -> tuple[Map, np.ndarray]:
 
 
 def draw_background(rng: Random, length: int) -> Square:
-    """Return a map without a pattern: uneven, and perhaps by likeness of tokens or by distance."""
+    """Return a random map without a pattern. Its weights may depend on token similarity or distance."""
     shape = np.exp(rng.uniform(-1.6, 2.5))
     weights = rng.gamma(shape, 1 / shape, (length, length))
     if rng.random() < 0.5:
@@ -110,7 +110,7 @@ def draw_background(rng: Random, length: int) -> Square:
 
 
 def draw_rows(rng: Random, length: int, jitter: float, fewest: float) -> np.ndarray:
-    """Return the strength of a pattern in each row, which is sometimes interrupted or ends."""
+    """Draw the strength of a pattern in each row of a map. In some maps, the pattern is weak in part of the rows."""
     strength = np.exp(rng.normal(0, rng.uniform(0.1, jitter), length))
     if rng.random() < 0.35:
         extent = rng.uniform(fewest, 1)
@@ -145,7 +145,7 @@ def draw_line(rng: Random, length: int) -> Square:
 
 
 def mixed(rng: Random, weights: Square, picture: Square, low: float, high: float) -> Square:
-    """Give a pattern a share of each row, larger where the picture is darker."""
+    """Mix a pattern into each row of a map, with a larger share in rows where the pattern is stronger."""
     total = picture.sum(1)
     darker = np.minimum(total / (np.median(total[total > 0]) if total.any() else 1), 1.5)
     share = np.clip(rng.uniform(low, high) * np.exp(rng.normal(0, rng.uniform(0.05, 0.6), len(weights))), 0, 0.97)

@@ -340,7 +340,7 @@ def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence
     if short:
         raise InputError(
             f"Every class in use must have at least {FEWEST_A_CLASS} labelled maps; {', '.join(short)}. Label "
-            "more maps of this class, or merge it into another class."
+            "more maps of each such class, or merge it into another class."
         )
     if len(set(groups)) < folds:
         raise InputError(
@@ -376,8 +376,8 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """Return the calibration group of each training map. All maps of a group are held out together. The group is
-        the checkpoint or, if there is only one checkpoint, a set of heads."""
+        """Return the calibration group of each training map. Maps of the same group are held out together. Groups are
+        checkpoints or, if there is only one checkpoint, sets of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
             return origins

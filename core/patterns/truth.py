@@ -96,8 +96,8 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     plain = labels[(labels["pass"] == 1) & (labels["queue_order"] != "adjudication")]
     if plain.empty:
         raise InputError(
-            "To aggregate labels, at least one map must have a label; got none (repeated and adjudicated labels do not "
-            "count). Label some maps."
+            "Aggregating labels needs at least one label; got none (repeated labels and adjudications do not count). "
+            "Label some maps."
         )
     unknown = sorted(set(plain["class"]) - set(names))
     if unknown:
@@ -176,8 +176,8 @@ def posteriors(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def agreement_with_others(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with one row per annotator. `maps` is the number of maps that others labelled too, and `share` is
-    the mean fraction of the others who chose the same class."""
+    """Return how often each annotator (row) agrees with others. `maps` is the number of maps that others labelled too.
+    `share` is the fraction of others who chose the same class, averaged over these maps."""
     same = votes_of_maps.groupby(["task", "label"])["worker"].transform("size") - 1
     others = votes_of_maps.groupby("task")["worker"].transform("size") - 1
     shares = (same / others.where(others > 0)).groupby(votes_of_maps["worker"])

@@ -140,8 +140,8 @@ class _Input:
 
     @cached_property
     def members(self) -> Float[np.ndarray, "draw_class query"]:
-        """Return a mask of the queries in each class. There are masks for the true classes and for each random
-        permutation of classes. The result is empty if classes are not measured."""
+        """Return one mask of queries per class, first for the true classes and then for each random permutation of the
+        classes. The result is empty if classes are not measured."""
         classes = self.tokens.classes
         if classes is None:
             return np.zeros((0, self.length), dtype=np.float32)
@@ -149,8 +149,8 @@ class _Input:
         return (is_class & self.queries).reshape(-1, self.length).astype(np.float32)
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-        """Return the category of each key for some queries (WIDTH if masked), and a mask of keys with two
-        categories."""
+        """Return the category of each key for the queries `some` (WIDTH for masked keys). Also return a mask of the
+        keys in two categories."""
         if self.length > ROWS:
             return self._rows_of(some)
         categories, contested = self._rows
@@ -169,8 +169,8 @@ class _Input:
 
     @cached_property
     def cells(self) -> Float[np.ndarray, "cell sum"]:
-        """Return a matrix that is multiplied by a flattened attention map to sum its attention to each category of
-        keys. Some sums contain only attention that exceeds the attention to other keys at the same distance."""
+        """Return the matrix by which a flattened attention map is multiplied to sum its attention to each category of
+        keys. Further sums have only the attention above that to other keys at the same distance."""
         categories, contested = self._rows
         length, at, position = self.length, self.tokens.classifying, np.arange(self.length)
         sums = np.zeros((length, length, SUMS + len(BEYOND)))
@@ -193,13 +193,13 @@ class _Input:
 
     @cached_property
     def compared(self) -> Bool[np.ndarray, " beyond"]:
-        """Return, for each category in BEYOND, whether the input has other keys at the same distance for comparison.
-        All values are False until `cells` has been computed."""
+        """Return for which categories in BEYOND the input has other keys at the same distance to compare with. All
+        values are False until `cells` has been computed."""
         return np.zeros(len(BEYOND), dtype=bool)
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head, for the block of queries that begins at `start`, to the running
-        sums."""
+        """Add the attention weights of one head to the running sums, for the block of queries that begins at
+        `start`."""
         stop = start + len(weights)
         if self._taken is None or self._taken[0] != start:  # the same for all heads
             self._taken = (start, *self.rows(slice(start, stop)))
@@ -274,8 +274,8 @@ class BudgetAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the attention weights of each long input, in blocks of queries. Return None if whole maps are needed.
-        For long inputs, attention is not compared with keys at the same distance."""
+        """Request all attention weights of each long input, in blocks of queries. Return None if whole maps are needed.
+        Long inputs are not compared with keys at the same distance."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -350,7 +350,7 @@ FEWEST = 20  # queries of a class that is compared with the others
 
 @dataclass(frozen=True)
 class ClassDistances:
-    """For each class of queries, the difference to all other queries in their attention to each category of keys.
+    """How much each class of queries differs from all other queries in its attention to the categories of keys.
 
     Attributes:
         value: Jensen-Shannon distance (base 2, 0 to 1); NaN if the class or the others have fewer than FEWEST queries.
@@ -369,7 +369,7 @@ def class_distances(
     counts: Float[np.ndarray, "_ query_class layer"],
     even: Float[np.ndarray, "query_class layer category"],
 ) -> ClassDistances:
-    """Compare queries of each class with all other queries in how they divide attention among categories of keys."""
+    """Compare each class of queries with all other queries by their attention to the categories of keys."""
     layers, heads = by_class.sums.shape[1:3]
     own = by_class.sums.sum(0).reshape(layers, heads, CLASSES, WIDTH)
     every = np.concatenate([own.transpose(2, 0, 1, 3)[None], drawn]).astype(float)

@@ -70,8 +70,8 @@ class Change:
         numbers: Sequence[int],
         names: Sequence[str],
     ) -> None:
-        """Add the changes of the maps in one layer, for a batch of inputs with equal length. `numbers` are the indices
-        of the inputs in the study, and `names` are their example IDs."""
+        """Add the changes in the attention maps of one layer, for a batch of inputs with equal length. `numbers` are
+        the indices of the inputs in the study, and `names` are their example IDs."""
         measures = [cosine(before, after), divergence(before, after)]
         if len(self.statistics) > len(STATISTICS):
             old, new = without_first(before), without_first(after)

@@ -18,7 +18,7 @@ from .intervals import wilson_interval
 def interactions(
     alone: Float[np.ndarray, "head row"], together: Float[np.ndarray, "pair row"], pairs: Int[np.ndarray, "pair two"]
 ) -> Float[np.ndarray, "pair row"]:
-    """Return the interaction effect({i, j}) - effect(i) - effect(j) for each pair of heads, in units of the metric.
+    """Return the interaction of each pair of heads, effect({i, j}) - effect(i) - effect(j), in units of the metric.
 
     An effect is m of the unmodified model minus m with the ablation. Positive: redundant heads; negative: cooperating
     heads.
@@ -39,7 +39,7 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Return the sets of heads that are ablated after each step, for each order of the heads."""
+    """For each order of the heads, return the set of ablated heads after each step."""
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
@@ -87,8 +87,7 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"]) -> list[GateClass]:
-    """Return, for each head, its most frequent class in gate fits: "undecided" if the class has a share below
-    CLAIMED."""
+    """Return the most frequent class of each head in gate fits, or "undecided" if its share is below CLAIMED."""
     return [CLASSES[int(row.argmax())] if row.max() >= CLAIMED - 1e-12 else "undecided" for row in shares]
 
 
@@ -98,8 +97,8 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # fraction
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """Return the significance level for stability selection, sqrt((2 threshold - 1) / edges). Each test uses one edge
-    and half of the input pairs.
+    """Return the significance level for stability selection, sqrt((2 threshold - 1) / edges). It applies to the test of
+    one edge on half of the input pairs.
 
     At this level, at most one edge without an effect is expected to be stable. Two halves without common pairs both
     select such an edge with probability level^2. If a fraction `threshold` of all halves selects an edge, at least a
@@ -119,8 +118,8 @@ def half_level(edges: int, threshold: float = THRESHOLD) -> float:
 def selection_probabilities(
     effects: Float[np.ndarray, "edge pair"], level: float, *, splits: int = SPLITS, seed: int = 0
 ) -> Float[np.ndarray, " edge"]:
-    """Return, for each edge, in which fraction of random halves of the input pairs it is selected. An edge is selected
-    if its mean effect differs significantly from 0 (two-sided t test).
+    """Return how often each edge is selected, as a fraction of random halves of the input pairs. An edge is selected if
+    its mean effect differs significantly from 0 (two-sided t test).
 
     Edges with a NaN effect, dropped by the sequential test, count as not selected. Each of the `splits` gives two
     disjoint halves. Raises InputError for fewer than four pairs.

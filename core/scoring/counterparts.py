@@ -190,7 +190,7 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return, for each head, a factor for its attention scores. With this factor, the mean entropy of its rows is
+    """Return the factor by which to multiply the attention scores of each head, so that its mean row entropy is
     `entropy`, in nats. Factors are limited to the range from e^-7 to e^9."""
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
@@ -203,8 +203,8 @@ def entropy_factors(
 def beyond_chance(
     observed: Float[np.ndarray, " head"], drawn: Float[np.ndarray, "draw head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return p values for the null hypothesis that a head is no more similar to its match than to heads with random
-    weights. The p values are corrected over heads (max-T; Westfall and Young 1993).
+    """Test whether each head is more similar to its match than to heads with random weights. Return p values that are
+    corrected over heads (max-T; Westfall and Young 1993).
 
     Each head is compared with its own draws (uniform heads are similar to anything random), by the logarithm of the
     distance in standard deviations. p is at least 1 / (draws + 1), and NaN without a match.

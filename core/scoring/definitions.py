@@ -53,7 +53,7 @@ HEAD_KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
 def bound_of(score: str) -> float | None:
-    """Return the score above which a head is assigned to a role or pattern class; None if there is none."""
+    """Return the score above which a head is assigned to a role or pattern class; None if it has no threshold."""
     return BOUNDS.get(score, MAJORITY if score.startswith(CLASS_SHARE) else None)
 
 

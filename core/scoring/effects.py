@@ -72,8 +72,8 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """Return one value per example. The mean of these values is Pearson's r between gold and predicted values. All
-    values are 0 if r is undefined.
+    """Return values, one per example, whose mean is Pearson's r between gold and predicted values. They are 0 if r is
+    undefined.
 
     The value is r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r.
     """
@@ -82,8 +82,8 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
 
 
 def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[Interval]:
-    """Return how much ablating each head changes a metric (accuracy, f1 or pearson), with a paired 95 % interval. None
-    if the metric is undefined; bounds are also None for a single example."""
+    """Return how much ablating each head changes a metric (accuracy, f1 or pearson), with paired 95 % intervals. The
+    change is None if the metric is undefined. The bounds are also None for a single example."""
     return contrast_intervals(name, gold, before, after, np.eye(len(after)))
 
 
@@ -104,7 +104,7 @@ def contrast_intervals(
 
 
 def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
-    """Return how much a mean outcome changes for each head (after minus before), with a paired interval.
+    """Return the change in the mean outcome for each head (after minus before), with a paired interval.
 
     `most` is the largest possible change of an example; one unseen example of that size in either direction is added.
     None if unknown, as for losses; bounds are then None for fewer than two changed examples.
@@ -181,8 +181,8 @@ def max_t(
 
 
 def unseen_share(heads: int, rows: int) -> float:
-    """Return an upper bound for the fraction of all examples affected by a head that affects none of the measured
-    examples. The bound holds jointly for all such heads with 95 % confidence.
+    """Return an upper bound for the fraction of all examples that a head without an observed effect can affect. The
+    bound holds jointly for all such heads with 95 % confidence.
 
     (1 - share)^rows = .05 / heads; for 36 heads, 656 examples give 1 %.
     """
@@ -190,8 +190,8 @@ def unseen_share(heads: int, rows: int) -> float:
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """Return how many examples are needed to observe an effect of every head that affects at least a fraction `share`
-    of all examples. The effects are observed jointly with 95 % probability.
+    """Return how many examples are needed to observe an effect of every head, with a joint probability of 95 %. Every
+    head is assumed to affect at least a fraction `share` of all examples.
 
     With fewer examples, no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """
@@ -199,8 +199,7 @@ def rows_to_see(share: float, heads: int = 1) -> int:
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """Return the test statistic sum d / sqrt(sum d^2 + unseen) of each head, where d stands for its effects on the
-    examples.
+    """Return the test statistic sum d / sqrt(sum d^2 + unseen) of each head, where d are its effects on the examples.
 
     `unseen` is 0 for right and wrong outcomes; otherwise two examples with the largest change under any head. The
     statistic increases with Student's t, and is 0 if nothing changes.
@@ -223,8 +222,8 @@ def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "hea
 
 @dataclass(frozen=True)
 class SplitHalf:
-    """The gain from ablating the head that is best on one half of the examples. The gain is measured on the other half,
-    and averaged over random splits.
+    """The gain from ablating the best head, averaged over random splits into halves. The head is chosen on one half of
+    the examples, and its gain is measured on the other half.
 
     Attributes:
         low, high: 2.5 % and 97.5 % quantiles of held-out gains over splits of these examples; not a confidence
@@ -308,8 +307,8 @@ def recovered_share(
     is_clear = np.abs(first - second) >= floor
     if not is_clear.any():
         raise InputError(
-            f"In at least one pair, the logit differences of the two inputs must differ by at least {floor:g}; they "
-            f"differ by less in all {len(first)} pairs. Choose pairs with different predictions."
+            f"At least one pair must have inputs whose logit differences differ by at least {floor:g}; they differ by "
+            f"less in all {len(first)} pairs. Choose pairs with different predictions."
         )
     turn = np.sign(first - second)[is_clear]
     differences = np.abs(first - second)[is_clear]

@@ -76,8 +76,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Draw random comparisons of tokens with and without each feature in each input. Up to DRAWS comparisons use an
-    ordinary query, and up to DRAWS use the classifying token ([CLS]) as the query.
+    """For each feature of each input, draw random comparisons of tokens with and without the feature. Up to DRAWS of
+    them use an ordinary token as the query, and up to DRAWS use the classifying token ([CLS]).
 
     Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
     follow their queries.
@@ -139,8 +139,8 @@ class _Drawn:
         return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
-        """Return the six token positions of each valid random contrast, and the index of its group. Draws with the same
-        input, feature and type of query are in the same group.
+        """Return the group index and the six token positions of each valid random draw. Draws in the same group have
+        the same input, feature and type of query.
 
         The positions are k, o, k+t, o+t, q and q+t: q is the query, k the key, o another key and t a shift.
         """
@@ -456,8 +456,8 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Return which attention values this measure needs for each long input, or None if it needs whole maps. These
-        are the attention to each key, the row of the token that a classifier reads, and weights at random positions."""
+        """Request attention weights of each long input: the attention to each key, the row of the token that a
+        classifier reads, and weights at random positions. Return None if whole maps are needed."""
         if queries != keys:
             return None
         batch = self._batch_of(inputs)
@@ -534,8 +534,8 @@ class FeatureAttention:
         }
 
     def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-        """Return, for each pair (definition of attention, feature), two estimates [layer, head, 1]: the attention to
-        tokens with the feature, and this attention minus its baseline."""
+        """Return a dictionary from (definition of attention, feature) to two estimates [layer, head, 1]: the attention
+        to tokens with the feature, and this attention minus its baseline."""
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
@@ -543,13 +543,13 @@ class FeatureAttention:
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
-        """Return the index of the contrast of a feature in `means`, for one definition of attention."""
+        """Return the column of `means` with the contrast, for one feature and definition of attention."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
         return start + way + self.features.index(feature)
 
     def effect_column(self, definition: str, feature: str) -> int:
-        """Return the index of attention minus baseline in `means`, for one feature and definition of attention."""
+        """Return the column of `means` with attention minus baseline, for one feature and definition of attention."""
         width = len(self.features)
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 
@@ -557,8 +557,8 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split an estimate with one statistic per (definition, feature) into two estimates. One is for the attention, and
-    one for the attention minus its baseline."""
+    """Return a dictionary from (definition of attention, feature) to two estimates: the attention, and the attention
+    minus its baseline."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

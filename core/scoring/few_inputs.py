@@ -67,8 +67,8 @@ def spread_of(
 
 
 def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
-    """Return the bounds of the 95 % interval of a mean. NaN for fewer than two inputs, or if only one value is nonzero.
-    The interval does not cross 0 if no two values have opposite signs. It is [0, 0] if all values are 0."""
+    """Return the bounds of the 95 % interval of a mean; NaN for fewer than two inputs or exactly one nonzero value. If
+    all nonzero values have the same sign, the interval does not cross 0. If all values are 0, it is [0, 0]."""
     low, high = reaching(mean, spread.error, spread.lean, np.maximum(spread.different - 1, 1))
     low = np.where(spread.sign > 0, np.maximum(low, 0.0), low)
     high = np.where(spread.sign < 0, np.minimum(high, 0.0), high)
@@ -77,8 +77,8 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 
 
 def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
-    """Return the smallest 95 % interval that contains both Student's interval and Hall's interval, which corrects for
-    skewness. `lean` is the skewness of the values divided by the square root of their number."""
+    """Return the smallest 95 % interval that contains both Student's interval and Hall's interval. Hall's interval
+    corrects for skewness. `lean` is the skewness divided by the square root of the number of values."""
     with np.errstate(invalid="ignore"):
         far = scipy.special.stdtrit(degrees, (1 + CONFIDENCE) / 2)
         low = mean - error * np.maximum(far, _unbent(far, lean))
@@ -88,7 +88,7 @@ def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Ce
 
 def p_above(mean: Cells, spread: Spread) -> Cells:
     """Return the one-sided p value for the null hypothesis that a mean is at most 0; NaN for fewer than FEWEST nonzero
-    inputs. If all inputs have the same value, p is that of the sign test, 1 / 2^inputs."""
+    values. If all inputs have the same value, p is that of the sign test, 1 / 2^inputs."""
     with np.errstate(divide="ignore", invalid="ignore"):
         t = mean / spread.error
         freedom = np.maximum((spread.different - 1) / TAIL, 1)
@@ -100,7 +100,7 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 
 def p_either(mean: Cells, spread: Spread) -> Cells:
     """Return the two-sided p value for the null hypothesis that a mean is 0; NaN for fewer than FEWEST nonzero
-    inputs."""
+    values."""
     below = Spread(spread.error, -spread.lean, spread.different, -spread.sign)
     return np.minimum(1.0, 2 * np.minimum(p_above(mean, spread), p_above(-mean, below)))
 
@@ -108,7 +108,7 @@ def p_either(mean: Cells, spread: Spread) -> Cells:
 def mean_interval(
     values: Float[np.ndarray, "input cell"],
 ) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
-    """Return the 95 % interval of the mean over inputs; NaN for fewer than two inputs, or if only one is nonzero."""
+    """Return the 95 % interval of the mean over inputs; NaN for fewer than two inputs or exactly one nonzero value."""
     if len(values) < 2:
         nothing = np.full(values.shape[-1], np.nan)
         return nothing, nothing

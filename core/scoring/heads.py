@@ -82,7 +82,7 @@ class SumBatch:
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
         """Return the mean attention to the first token (`number` 0) or to the separators (`number` 1). NaN if there are
-        no such tokens, or if no query sees both such a token and another token."""
+        no such tokens, or if no query can attend to both these and other tokens."""
         return np.stack(
             [self._to_set(layer_sums, at, number) for layer_sums, at in zip(self.sums, self.places, strict=True)]
         )
@@ -119,8 +119,8 @@ def special_needs(at: SpecialPositions, keys: int) -> Needs:
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean attention A[i, i + offset] over queries i. NaN if no query i has a key i + offset. In causal
-    maps, offsets above 0 give NaN, and query 0 is left out for offset 0."""
+    """Return the mean attention A[i, i + offset] over queries i; NaN if there are no such pairs. In causal maps,
+    offsets above 0 have no pairs, and offset 0 leaves out query 0."""
     if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
     weights = weights[..., 1:, 1:] if causal and offset == 0 else weights

@@ -32,7 +32,7 @@ Runs = Shaped[np.ndarray, "*run row"]
 
 @dataclass(frozen=True)
 class Influence:
-    """The values of a metric for several runs on the same examples. Also how much each example influences each value.
+    """The values of a metric for several runs on the same examples, and how much each example influences each value.
 
     Attributes:
         value: NaN if undefined.
@@ -89,8 +89,8 @@ def change_ends(
     after: Runs,
     weights: Float[np.ndarray, " run"],
 ) -> tuple[float, float, float]:
-    """Return the change in a metric (after minus before), weighted and summed over runs, with its 95 % interval. All
-    values are NaN if the metric is undefined; bounds are NaN for fewer than two examples."""
+    """Return the change in a metric (after minus before), as a weighted sum over runs, with its 95 % interval. All
+    values are NaN if the metric is undefined. The bounds are also NaN for fewer than two examples."""
     first, then = influence(name, gold, np.asarray(before)[None]), influence(name, gold, after)
     value = float(weights @ (then.value - first.value[0]))
     rows = weights @ (then.rows - first.rows)
@@ -113,8 +113,8 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """Return how much a metric changes if one prediction changes, multiplied by the number of examples. For accuracy,
-    this is 1. For F1, it is the change if a true positive becomes a false negative."""
+    """Return the effect of one changed prediction on a metric, multiplied by the number of examples. For accuracy, it
+    is 1. For F1, it is the effect if a true positive becomes a false negative."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))
@@ -135,7 +135,8 @@ def _skewed(value: float, rows: Rows, unseen: float) -> tuple[float, float]:
 
 
 def mean_score(name: str, gold: Rows, predicted: Runs) -> Interval:
-    """Return the mean metric of some runs, with an interval over examples and, for several runs, also over runs.
+    """Return the mean of a metric over runs, with its 95 % interval. The interval accounts for variation between
+    examples and, if there are several runs, between runs.
 
     Two right and two wrong examples are added (Agresti and Coull 1998), or their equivalent for F1; r uses Fisher's
     scale.

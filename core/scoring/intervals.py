@@ -140,7 +140,7 @@ class StatisticEstimate:
     inputs: Float[np.ndarray, " statistic"]
 
     def part(self, index: int) -> "StatisticEstimate":
-        """Return the estimate of the statistic at an index, as arrays [layer, head, 1]."""
+        """Return the estimate of one statistic, as arrays [layer, head, 1]."""
         spread = Spread(*(getattr(self.spread, name)[..., index : index + 1] for name in _SPREAD))
         counts = (getattr(self, name)[..., index : index + 1] for name in ("n", "inputs"))
         return StatisticEstimate(self.value[..., index : index + 1], spread, *counts)
@@ -158,12 +158,12 @@ class StatisticEstimate:
         return self._ends[1]
 
     def p_above(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the one-sided p value for the null hypothesis that the mean is at most 0; NaN for too few nonzero
-        inputs."""
+        """Return the one-sided p value for the null hypothesis that the mean is at most 0; NaN if too few inputs have
+        nonzero values."""
         return few_inputs.p_above(self.value, self.spread)
 
     def p_either(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the two-sided p value for the null hypothesis that the mean is 0; NaN for too few nonzero inputs."""
+        """Return the two-sided p value for the null hypothesis that the mean is 0; NaN for too few nonzero values."""
         return few_inputs.p_either(self.value, self.spread)
 
 
@@ -208,8 +208,8 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> "Means":
-        """Add the sums of another accumulator to this accumulator in place. If the other accumulator has fewer
-        statistics, they are added to the first statistics of this accumulator."""
+        """Add the sums of another accumulator to this accumulator in place. Statistics are matched by index. The
+        accumulators may have different numbers of statistics."""
         self.widen(other.sums.shape[-1])
         for name in _ARRAYS:
             sums, others = getattr(self, name), getattr(other, name)
@@ -217,8 +217,8 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Append empty statistics until there are `statistics` in total. If the statistics consist of several equal
-        `blocks`, each block is extended by the same number."""
+        """Append empty statistics until there are `statistics` in total. They are divided equally among `blocks`, and
+        appended at the end of each block."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -242,8 +242,8 @@ class Means:
         return chosen
 
     def result(self, *, minus: "Means | None" = None) -> StatisticEstimate:
-        """Return the means over inputs with their uncertainty. If another accumulator over the same inputs is given
-        (`minus`), return the paired differences from its means."""
+        """Return the means over inputs with their uncertainty. If `minus` (an accumulator over the same inputs) is
+        given, return the paired differences from its means."""
         value, parts, part_means, used = self._parts()
         if minus is not None:
             its_value, its_parts, its_own, its_used = minus._parts()

@@ -185,15 +185,15 @@ class LinkBatch:
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
         """Return the values of every link, in the order of QUANTITIES. If a link has no baseline, its attention above
-        baseline is set to 0 and not counted in `counts`."""
+        baseline is 0 and is not included in the number of values (`counts`)."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Return the sum of each quantity over links, for each input, relation and direction, as float64. The sum is 0
-        if there are no links."""
+        """Sum each quantity over the links of each input, relation and direction, as float64; 0 if there are no
+        links."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
         by_input = np.zeros((len(self.inputs), values.shape[2], turns, len(QUANTITIES)))
@@ -221,8 +221,8 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return whether the tokens of all words, in order, are exactly the tokens of the input. Only such inputs can be
-    processed in blocks."""
+    """Return whether the words contain exactly the tokens of the input, in order. Only such inputs can be processed in
+    blocks of queries."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
@@ -244,7 +244,7 @@ class LinkSums:
 
 
 class LinkBlocks:
-    """A reader of the attention along the links of one input in one layer, for one block of queries at a time. `cells`
+    """An accumulator for the attention along the links of one input in one layer, from blocks of queries. `cells`
     contains the (query, key) positions that are needed for contrasts."""
 
     def __init__(self, batch: LinkBatch, number: int, heads: int) -> None:
@@ -271,8 +271,8 @@ class LinkBlocks:
         self.unfinished: dict[int, np.ndarray] = {}
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head, for the block of queries that begins at `start`, to the running
-        sums."""
+        """Add the attention weights of one head to the running sums, for the block of queries that begins at
+        `start`."""
         block = weights.float().cpu().numpy()[:, : self.first[-1]]
         rows = block[:, self.first[:-1]]  # weight on each word: its first piece, then its others
         for more in range(1, int(self.sizes.max())):

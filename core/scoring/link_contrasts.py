@@ -50,7 +50,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Query-key positions for computing contrasts of links. Each random draw has three queries and three keys.
+    """Random queries and keys for computing the contrast of each link. Each draw has three queries and three keys.
 
     `fits` marks valid draws: all other positions are inside the input, between other words, and not linked. The
     positions of invalid draws are undefined.
@@ -71,8 +71,8 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """The six query-key positions for each valid random draw of a link. A contrast adds the log attention at the first
-    three positions, and subtracts the log attention at the last three."""
+    """The six (query, key) positions of each valid random draw. The contrast is the log attention summed over the first
+    three positions, minus the sum over the last three."""
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -85,7 +85,7 @@ Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 def hexagons(
     pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
-    """Draw at most DRAWS random sets of query-key positions as controls for each link (a pair of words) in one input.
+    """Draw up to DRAWS random sets of control positions for each link (pair of words) in one input.
 
     Args:
         links: token positions of the words of the query and of the key.
@@ -107,7 +107,7 @@ def hexagons_of_inputs(
     causal: bool,
     seeds: Sequence[Sequence[int]],
 ) -> Hexagons:
-    """Draw random sets of query-key positions as controls for each link in several inputs of equal length.
+    """Draw random control positions for each link (pair of words) in several inputs of equal length.
 
     `is_taken` receives the link index, the word of the query and the word of the key of each draw, and returns whether
     no other cell of that link may be in this pair.
@@ -212,8 +212,8 @@ def _allowed(
 
 
 def cells_of(weights: Float[Tensor, "batch head query key"]) -> Float[np.ndarray, "batch query key head"]:
-    """Return attention weights on the CPU with heads as the last axis, without a copy if possible; half precision as
-    float32."""
+    """Convert attention weights to a NumPy array with heads as the last axis, without a copy if possible. Half
+    precision becomes float32."""
     exact = weights.float() if weights.element_size() < 4 else weights
     return exact.permute(0, 2, 3, 1).cpu().numpy()
 
@@ -234,8 +234,8 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the contrast of each link in nats, averaged over random draws. It is the log attention, corrected for the
-    effects of query, key and distance. The contrast is 0 if there are no valid draws."""
+    """Return the contrast of each link in nats, averaged over random draws; 0 without valid draws. A contrast is the
+    log attention, corrected for the effects of query, key and distance."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
@@ -251,16 +251,16 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape attention weights from [head, position in any draw] to [position in a draw, draw, head], where each draw
-    has `cells` positions."""
+    """Reshape attention weights [head, position] to [position in a draw, draw, head]. Each draw has `cells` consecutive
+    positions."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Return the mean contrast of each group of random draws, in nats. The contrast of a draw is the sum of its signed
-    log attention weights.
+    """Return the mean contrast of each group of random draws, in nats. A contrast is the sum of the log attention
+    weights in one draw, multiplied by their `signs`.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
     contrast. 0 below NOTHING; NaN for groups without draws. `signs` are 1 or -1 in equal numbers, and `starts` the
@@ -288,8 +288,8 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """An observer that computes the mean contrast of each group of links (`entries`) in every head. An input may have
-    several groups. Random draws depend only on the seed and the input."""
+    """An observer that computes the mean contrast of each group of links, for every head. One input may have several
+    groups (`entries`). Random draws depend only on the seed and the input."""
 
     def __init__(self, entries: Sequence[LinkEnds], *, layers: int, heads: int, causal: bool, seed: int) -> None:
         self._means = np.full((len(entries), layers, heads), np.nan)
@@ -310,7 +310,7 @@ class MeanContrasts:
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Return which attention weights the contrasts of each input need, in the order of the groups of links."""
+        """Request the attention weights from which the contrasts of each input are computed."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
         cells = [
             [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]

@@ -130,7 +130,7 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """Query-key pairs in one input. Their score is the largest attention weight or, with `average`, the mean weight."""
+    """A group of query-key pairs in one input, scored by the largest attention weight or, with `average`, the mean."""
 
     input: int
     name: Any
@@ -165,7 +165,7 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request the attention weights at the query-key pairs of each long input, in the order of the groups."""
+        """Request the attention weights at all query-key pairs of each long input."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]
@@ -183,8 +183,8 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """Return a dictionary from the (input, name) of each group of pairs to its float32 scores [layer, head]. NaN if
-        a group has no pairs."""
+        """Return a dictionary from (input, name) to the float32 scores [layer, head] of this group of query-key pairs.
+        NaN if the group is empty."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 
@@ -192,7 +192,7 @@ class PairScores:
 
 
 def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, causal: bool) -> dict[str, float]:
-    """Return the link scores of artificial heads: attending to the previous, next or first token, or uniformly."""
+    """Return the link scores of artificial heads that attend to the previous, next or first token, or uniformly."""
     pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return dict.fromkeys(("previous", "next", "first", "uniform"), float("nan"))
@@ -205,7 +205,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return control pairs by name. They link the queries of `pairs` to the previous, next and first token."""
+    """Return a dictionary of control pairs from the queries of `pairs` to the previous, next and first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -221,8 +221,8 @@ WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The query-key pairs of one link, or of all links, in one input. `ordinary` contains the positions of all tokens
-    except special tokens."""
+    """Query-key pairs of one or all links in one input. `ordinary` has the positions of all tokens except special
+    tokens."""
 
     input: int
     pairs: tuple[Pair, ...]
@@ -278,7 +278,7 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request all attention weights of long inputs, in blocks of queries, to average them by distance."""
+        """Request all attention weights of each long input, in blocks of queries."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
@@ -308,9 +308,8 @@ class QueryResiduals:
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return an array per link with the largest residual among its query-key pairs. A residual is attention minus
-        mean attention at the same distance. Row 0 is for the true queries, and the other rows are for shifted
-        queries."""
+        """Return one array per link: the largest residual over its query-key pairs. A residual is attention minus mean
+        attention at the same distance. Row 0 has the true queries, and the other rows have shifted queries."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]
@@ -348,12 +347,12 @@ class _LayerParts:
         }
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head, for the block of queries that begins at `start`, to the running
-        sums."""
+        """Add the attention weights of one head to the running sums, for the block of queries that begins at
+        `start`."""
         self.add(slice(head, head + 1), start, weights.float().cpu().numpy()[None])
 
     def add(self, heads: slice, start: int, maps: Float[np.ndarray, "head query key"]) -> None:
-        """Add the attention weights of some heads, for the block of queries that begins at `start`, to the sums."""
+        """Add the attention weights of some heads to the sums, for the block of queries that begins at `start`."""
         low, high = np.searchsorted(self.ordinary, (start, start + maps.shape[1]))
         queries = self.ordinary[low:high]
         block = maps[:, queries - start][:, :, self.ordinary]

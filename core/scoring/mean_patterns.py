@@ -20,8 +20,8 @@ SIZE = 12
 
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
-    """Return the fraction of each token that lies in each of `size` equal segments of the input, as float64. Each row
-    sums to 1, and each column sums to length / size. The result is cached and must not be modified."""
+    """Split an input into `size` equal segments, and return the fraction of each token in each segment. Rows sum to 1,
+    and columns sum to length / size. The result is cached and must not be modified."""
     tokens, edges = np.arange(length)[:, None] / length, np.arange(size) / size
     overlap = np.minimum(tokens + 1 / length, edges + 1 / size) - np.maximum(tokens, edges)
     return np.maximum(overlap, 0) * length
@@ -45,7 +45,7 @@ class MeanPatterns:
         self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the attention from each query to segments of equal length. Return None if whole maps are needed."""
+        """Request the attention of each query to equal segments of the input. Return None if whole maps are needed."""
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:

@@ -150,7 +150,7 @@ def even_scores(
 def long_scores(
     sums: Sequence[MapSums], at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Return a dictionary of all HEAD_SCORES for one long input, computed from sums over its maps; NaN if undefined.
+    """Compute all HEAD_SCORES of one long input from sums over its maps. Returns a dictionary; NaN if undefined.
 
     Args:
         sums: of each layer, as requested by `special_needs`.

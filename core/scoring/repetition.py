@@ -38,7 +38,7 @@ class OwnAndOthers:
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the resized maps of one layer. After the last layer, compare the two inputs of each complete pair."""
+        """Store the resized maps of one layer. After the last layer, compare the two inputs of each pair."""
         for number, maps in zip(inputs, resized(weights.double().cpu().numpy()), strict=True):
             index = self._start + number
             held = self._held.setdefault(index, np.empty((len(self.attending), self.heads, SIZE, SIZE)))
@@ -83,8 +83,8 @@ class Repeated:
 
 
 def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> Repeated | None:
-    """Return the difference between two distances for each head. It is the distance to itself on another input minus
-    the distance to the nearest other head on the same input.
+    """Return how much farther each head is from itself on another input than from its nearest other head on the same
+    input.
 
     The other head is chosen on one half of the pairs and measured on the other half. Averaging both directions would
     give too narrow intervals, because both means are high if both halves choose the same head. None for fewer than

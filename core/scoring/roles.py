@@ -70,8 +70,8 @@ class RolePositions:
 
 @dataclass(frozen=True)
 class RoleScore:
-    """The score of every head for one role, such as attending to the previous token, on one input; NaN if it has no
-    targets.
+    """The score of every head for one role on one input, such as attention to the previous token. NaN if the role has
+    no targets.
 
     Attributes:
         weight, baseline: weight on the targets of the role, and that of the baseline.
@@ -104,8 +104,8 @@ def role_scores(
 
 
 def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads statistic"]:
-    """Return four columns per role: the attention to the targets and this attention minus its baseline, each with and
-    without the sink."""
+    """Return four columns per role: the attention to its targets, the attention minus its baseline, and both values
+    without the attention sink."""
     columns = []
     for score in scores.values():
         columns += [score.weight, score.weight - score.baseline]
@@ -168,14 +168,14 @@ class RoleBlocks:
         )
 
     def take(self, head: Any, start: int, weights: Any) -> None:
-        """Add the attention weights of some heads, for the block of queries that begins at `start`, to the sums."""
+        """Add the attention weights of some heads to the sums, for the block of queries that begins at `start`."""
         block = np.array(weights, dtype=np.float64)[..., : self.places.length]
         self.own.take(head, start, block)
         self.rest.take(head, start, without_sink(block, self.places.first))
 
     def scores(self, control: "RoleBlocks | None" = None) -> dict[Role, RoleScore]:
-        """Return the score of every head for every role. `control` has the sums for inputs of the same length without
-        repeats. Raises InputError if the input has a repeat and `control` is None."""
+        """Return the score of every head for every role. If the input has a repeat, `control` must have the sums for
+        inputs of the same length without repeats; otherwise InputError is raised."""
         if self.places.repeat and control is None:
             raise InputError(
                 "Head roles on repeated tokens also need the maps of a control input of the same length without "
@@ -204,7 +204,7 @@ class _Side:
         self.diagonals = np.zeros((*shape, bins if self.beside else 0))
 
     def take(self, head: Any, start: int, block: Float[np.ndarray, "*heads query key"]) -> None:
-        """Add the attention rows of some heads, for the block of queries that begins at `start`, to the sums."""
+        """Add the attention rows of some heads to the sums, for the block of queries that begins at `start`."""
         if self.places.causal and start == 0:
             block[..., 0, :] = 0.0  # it has no choice
         count = block.shape[-2]
@@ -292,8 +292,8 @@ def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndar
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """Estimates [layer, head, 1] for one role: the attention to its targets, and this attention minus its baseline,
-    each with and without the sink."""
+    """Estimates [layer, head, 1] of the attention to the targets of one role, with and without the attention sink. An
+    effect is the attention minus its baseline."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -317,8 +317,8 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add the role scores of one layer to the means over inputs. If the layer is EVERY_LAYER, the weights must be
-        those of the heads of all layers, concatenated."""
+        """Add the role scores of one layer to the means over inputs. If the layer is EVERY_LAYER, `weights` must
+        contain the heads of all layers, concatenated."""
         self.add(layer, columns_of(role_scores(weights, places, control=control, only=only)), numbers)
 
     def add(
@@ -327,7 +327,8 @@ class RoleMeans:
         sums: Float[np.ndarray, "batch head statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add the scores of one layer, in the order of `columns_of`. Scores for roles without a target must be NaN."""
+        """Add the role scores of one layer, in the column order of `columns_of`. Scores of roles without a target
+        must be NaN."""
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:

@@ -30,8 +30,8 @@ def covariances(
     *,
     scaling: float,
 ) -> list[Float[Tensor, "batch head a b"]]:
-    """Split each attention score into parts, one per pair of a query contribution and a key contribution. Return the
-    covariance of each part with the whole score.
+    """Split each attention score into parts, one for each pair of query and key contributions. Return the covariance of
+    each part with the whole score.
 
     There is one tensor for each weighting of keys (`centred`), summed over queries, in squared units of scores. Divided
     by `score_variance`, the covariances are shares.
@@ -53,8 +53,8 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Replace the covariances of the whole query and the whole key, at the indices `left_over`. The new values are
-    those of the whole minus all other contributions.
+    """Subtract all other contributions from the covariances of the whole query and the whole key, at the indices
+    `left_over`.
 
     `pairs` are `covariances` with the whole query and key at `left_over` (None: unchanged). Float64 input is modified
     in place.
@@ -72,7 +72,7 @@ def centred_scores(
     visible: Bool[Tensor, "#batch #head query key"],
     weights: Float[Tensor, "batch head query key"] | None = None,
 ) -> Float[Tensor, "batch head query key"]:
-    """Subtract from each row of attention scores its weighted mean. Then multiply the row by its key weights.
+    """Subtract the weighted mean of each row from its attention scores, and multiply the result by the weights.
 
     Weights sum to 1 over visible keys (None: equal weights); masked keys get 0.
     """
@@ -98,7 +98,7 @@ def cell_terms(
     *,
     scaling: float,
 ) -> Float[Tensor, "a b"]:
-    """Return how much each pair of a query contribution and a key contribution adds to one attention score, relative to
+    """Return the term that each pair of query and key contributions adds to one attention score. Terms are relative to
     the mean over visible keys.
 
     The terms add up to the score minus the row mean. Raises InputError if the query does not see the key.
@@ -116,8 +116,8 @@ def cell_terms(
 def map_distances(
     maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
-    """Return the Jensen-Shannon distance (square root, bits) between several maps and the full map of each head,
-    averaged over rows. It is exactly 0 for rows that are equal up to float32 rounding."""
+    """Return the Jensen-Shannon distance (square root, bits) of each map from the map `full` of the same head, averaged
+    over rows. Rows that are equal up to float32 rounding have distance 0."""
     middle, own = (maps + full) / 2, torch.special.entr(full)
     entries = torch.special.entr(middle) - (torch.special.entr(maps) + own) / 2
     divergence = entries.sum(-1) / np.log(2)  # entries are subtracted before they are added up

@@ -74,7 +74,7 @@ class Rules:
                 f"got {self.clip:g}. Raise the limit, or lower the margin."
             )
         if self.heads < 1:
-            raise InputError("A sequential test needs at least one head, layer or group; got none. Name at least one.")
+            raise InputError("A sequential test needs at least one head, layer or group; got none. Choose some.")
         if not 0 < self.alpha < 1:
             raise InputError(
                 f"The probability of a wrong verdict (alpha) must be between 0 and 1; got {self.alpha:g}. Choose "
@@ -128,7 +128,7 @@ class Rules:
 
     @property
     def wanted(self) -> float:
-        """Return the log capital that a bet must reach to reject a mean effect."""
+        """Return the log capital that a bet must reach to succeed."""
         return float(np.log(2 * self.heads / self.alpha))
 
 
@@ -136,8 +136,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return the log growth of capital for each betting fraction; -inf after a total loss. The bets are that the mean
-    effect exceeds `mean`. Effects must not exceed `clip`."""
+    """Return the log growth of the capital from betting that the mean effect exceeds `mean`, for each betting fraction.
+    It is -inf after a total loss. Effects must not exceed `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -146,14 +146,13 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
 
 def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
-    """Return the log of the mean capital over bets with different betting fractions. The mean has the weights
-    WEIGHTS."""
+    """Return the log of the mean capital over betting fractions, weighted by WEIGHTS."""
     return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return a lower confidence bound for the mean effect of each head. It is the largest mean that the test rejects,
-    or -`clip` if it rejects none. A mean is rejected if the log capital reaches `wanted`."""
+    """Return a lower confidence bound for the mean effect of each head. It is the largest mean that the test rejects
+    (log capital of at least `wanted`), or -`clip` if no mean is rejected."""
     low, high = np.full(len(effects), -clip), effects.mean(1)
     for _ in range(HALVINGS):
         middle = np.maximum((low + high) / 2, np.nextafter(-clip, 0))
@@ -163,14 +162,14 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """Return the log growth of the capital in four bets: that the mean effect is above `margin`, above -`margin`, below
-    `margin`, and below -`margin`."""
+    """Return the log growth of the capital in four bets. The bets are that the mean effect is above `margin`, above
+    -`margin`, below `margin`, and below -`margin`."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """Return the verdict on each head from its four bets. A bet succeeds once its log capital is at least `wanted`."""
+    """Return the verdict on each head from its four bets. A bet succeeds if its log capital reaches `wanted`."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
@@ -241,7 +240,7 @@ class Standings:
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """Return the heads that must be measured on more examples: undecided, and not stopped for futility."""
+        """Return the undecided heads that were not stopped for futility. They must be measured on more examples."""
         return self.open[~self.hopeless[self.open]]
 
 
@@ -254,8 +253,8 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
 
 
 def standings(exact: HeadRows, rules: Rules) -> Standings:
-    """Perform the interim analyses in order, on the effects measured so far (NaN for the rest). All heads are undecided
-    until every head has been measured on the examples of the first analysis."""
+    """Perform the interim analyses in order, on the effects measured so far (NaN: not measured). All heads are
+    undecided until every head has been measured on enough examples for the first analysis."""
     ready, effects = taken(exact), np.clip(exact, -rules.clip, rules.clip)
     found: list[Verdict] = ["open"] * rules.heads
     rows, hopeless = np.zeros(rules.heads, dtype=int), np.zeros(rules.heads, dtype=bool)

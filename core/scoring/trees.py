@@ -114,9 +114,9 @@ def left_branching(words: int) -> Heads:
 
 
 def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
-    """Return the most frequent nonzero offset from a scored word to its governor (1 if there are no words). Ties go to
-    the nearest offset, then to the positive one. `trees` has the governors and the mask of scored words of each
-    sentence."""
+    """Return the most frequent nonzero offset from a scored word to its governor; 1 if there are no words. In a tie,
+    the nearest offset wins, then the positive one. Each tree consists of the governors and the mask of scored words in
+    one sentence."""
     counts: Counter[int] = Counter()
     for heads, scored in trees:
         counts.update((np.asarray(heads) - np.arange(len(heads)))[scored].tolist())
@@ -125,8 +125,8 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """Return, for each relation, the most frequent offset from a scored word to its governor. `trees` has, for each
-    sentence, the governors, the mask of scored words and the relations."""
+    """Return the most frequent offset from a scored word to its governor, for each relation. Each tree consists of the
+    governors, the mask of scored words and the relations in one sentence."""
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):
