@@ -67,7 +67,7 @@ COMMANDS = {
     ),
     "finetune": (
         "study_commands:finetune",
-        "Fine-tune on tasks from several initialisations and seeds, and report the scores of Table 1.",
+        "Fine-tune on tasks with several initialisations and seeds, and report the scores (Kovaleva et al., Table 1).",
     ),
     "reproduce": (
         "reproduce:reproduce",

@@ -82,8 +82,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The partial result of a unit of work, with its provenance. A field of the provenance is None if the options of
-    the job determine it."""
+    """The partial result of a unit of work, and its provenance. Provenance fields that the job options determine are
+    None."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -91,7 +91,7 @@ class Done(Generic[P]):
 
 @dataclass(frozen=True)
 class Finished(Generic[O, P]):
-    """A finished run, as `Study.keep` receives it. A run imported from a file has rows but no partial results."""
+    """A finished run, which is passed to `Study.keep`. A run imported from a file has rows but no partial results."""
 
     run: str
     title: str
@@ -150,7 +150,7 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job requires of its checkpoint and examples. By default, this is the attribute `needs`."""
+        """Return what a job requires of its checkpoint and examples: by default, the requirements in `needs`."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
@@ -160,14 +160,14 @@ class Study(Generic[O, P]):
         return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
-        """Yield each path in the options, with True if the job writes to the path or False if it reads the path."""
+        """Yield each path in the options, and whether the job writes to the path (True) or reads it (False)."""
         for name in (*READ_FROM, *WRITTEN_TO):
             path = getattr(options, name, None)
             if isinstance(path, str) and path:
                 yield path, name in WRITTEN_TO
 
     def amount(self, options: O) -> int | None:
-        """Estimate the amount of work, or return None if it is unknown. Forms call this method, so it must be fast."""
+        """Estimate the work in a job, or return None if it is unknown. Forms call this method, so it must be fast."""
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:

@@ -74,8 +74,8 @@ class HeadScores:
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return up to two scores of the head whose names start with `prefix`, largest difference from the baseline
-        first. Each score exceeds its baseline significantly and by at least 0.05."""
+        """Return at most two scores of this head, those that exceed their baselines most. Names must start with
+        `prefix`, and differences must be significant and at least 0.05."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)

@@ -63,7 +63,7 @@ class SortedBy:
 
 
 class MergedBy:
-    """Marks a tuple of records. Merging combines records with equal keys. `order` is a further field to sort by."""
+    """Marks a tuple of records. Merging combines records with equal keys, ordered by the field `order` if given."""
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None
@@ -136,7 +136,7 @@ def _merged_values(name: str, how: Any, values: list[Any]) -> Any:
     for other in others:
         if not (np.array_equal(first, other) if isinstance(first, np.ndarray) else first == other):
             raise JobError(
-                f"All parts of a job must have the same {name}; got {first!r} and {other!r}. Start the job again."
+                f"All units of a job must have the same {name}; got {first!r} and {other!r}. Start the job again."
             )
     return first
 

@@ -112,7 +112,7 @@ Dtype = Annotated[str, BeforeValidator(_long_name), Flag("number format of the w
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class InputOptions:
-    """Options that select a checkpoint, and inputs of a task whose labels are not needed."""
+    """Options that select a checkpoint and inputs of a task. Labels are not needed."""
 
     checkpoint: Checkpoint = ENCODER
     task: TaskName = "sst2"
@@ -167,8 +167,8 @@ TunedTasks = Annotated[
 Initialisations = Annotated[
     tuple[str, ...],
     Flag(
-        "initialisation: pretrained, random, frozen (pre-trained weights, of which only the classifier is trained) "
-        "or untrained (pre-trained weights without any training); repeat the option for several initialisations",
+        "initialisation: pretrained, random, frozen (pre-trained weights, only the new classifier is trained) or "
+        "untrained (pre-trained weights, no training); repeat the option for several initialisations",
         name="--init",
     ),
 ]

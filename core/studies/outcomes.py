@@ -121,7 +121,7 @@ def metrics_of(task: Task) -> tuple[str, ...]:
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return one number per example. Their mean is the metric of the task: accuracy or, for scores, Pearson's r."""
+    """Return one value per example, whose mean is the metric of the task: accuracy or, for scores, Pearson's r."""
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 
@@ -133,8 +133,8 @@ def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
 
 
 def prediction_changes(task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, *, seed: int) -> list[Row]:
-    """Compare predictions under each ablation, `changed` [ablation, example], with those of the unmodified model,
-    `plain`. Return the fields of one `Changed` record per ablation, with p-values corrected over ablations."""
+    """Compare predictions with ablation, `changed` [ablation, example], and without ablation, `plain`. Return the
+    fields of one `Changed` record per ablation, with p-values corrected for the number of ablations."""
     before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
     corrected = effects.max_t(before, after, seed=seed)
     whole = metrics_before(task, gold, plain)

@@ -38,7 +38,7 @@ def stated(default: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class Figure:
-    """States which field of a record is the number that findings and plots show, and how to describe this number.
+    """How findings and plots show a record: which field is the number to show, and how this number is described.
 
     Attributes:
         value: field of the number; None if the record overrides `numbers`.
@@ -92,7 +92,7 @@ class Result:
         return [self.number(value, self.FIGURE.words, getattr(self, "low", None), getattr(self, "high", None))]
 
     def number(self, value: float | None, words: str, low: float | None, high: float | None) -> Number:
-        """Describe one number of this record for findings, including the p-value and sample size of the record."""
+        """Return one number of this record for findings, with its description, interval, p-value and sample size."""
         told = defaultdict(str, {name: "" if known is None else known for name, known in vars(self).items()})
         parts = [" ".join(part.format_map(told).split()) for part in words.split("|")]
         corrected = getattr(self, "q", None)
@@ -225,7 +225,7 @@ class Valued(Result):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the value with its confidence interval. An undefined value is 0 without an interval."""
+        """Return the value with its confidence interval. If the value is undefined, return 0 without an interval."""
         return Estimate(float(self.value or 0.0), self.low, self.high)
 
     @classmethod

@@ -21,7 +21,7 @@ _BETWEEN = re.compile(r", | and ")
 
 
 def standing(run: Mapping[str, Any]) -> Standing:
-    """Compare the weights that a stored run used with the weights that the same checkpoints have on this machine now.
+    """Compare the weights used in a stored run with the current weights of the same checkpoints on this machine.
 
     Return "present" (equal), "earlier" (changed), "unrecorded" (the run does not state its weights) or "elsewhere" (no
     checkpoint is on this machine, or the run trained its models).

@@ -37,8 +37,8 @@ def get_checkpoint(
 
 
 def with_head(name: str, heads: Sequence[HeadKind]) -> Checkpoint:
-    """Open a checkpoint with the first output layer listed in `heads` that it has. If it has none of them, open it
-    without an output layer."""
+    """Open a checkpoint with an output layer: the first of `heads` that the checkpoint has, or none if it has none of
+    them."""
     for head in heads:
         try:
             return get_checkpoint(name, head=head)
@@ -64,7 +64,7 @@ def _random(known: Checkpoint, seed: int, classifier: bool) -> Checkpoint:
 
 
 def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
-    """Scale the attention scores of random weights so that each head has the mean entropy of its trained counterpart.
+    """Scale the attention scores of random weights to match the mean entropy of each head in a trained checkpoint.
 
     Unscaled random weights attend nearly uniformly and are no useful baseline. Decoders of encoder-decoders, and model
     families whose scores cannot be changed, are not scaled.

@@ -190,8 +190,8 @@ def test_shapley_values_are_ranked_summed_and_set_beside_orders():
     said = SHAPLEY.headline([result.as_row() for result in results])
     assert said.sentence == (
         "Head L2H1 contributes most to the logit difference in favour of the correct label: +1.50 logits. 1 of 4 heads "
-        "have a significantly negative contribution. When heads are pruned, the order by Shapley value "
-        "keeps more of the logit difference."
+        "have a significantly negative contribution. The pruning order by Shapley value "
+        "keeps more of the logit difference than the other order."
     )
     assert (said.n, said.of) == (8, "examples")
     low, high = student(whole.values[2]).expected

@@ -129,7 +129,7 @@ def test_a_sink_head_says_what_its_sink_does(removed, replaced, verdict):
     assert fact.text == (
         f"This head is a sink head: 81% of its attention goes to the separators. The sink is {VERDICTS[verdict]}. "
         f"Removing the sink changes the output by 0.04 (95 % CI {removed[0]:.3g} to {removed[1]:.3g}, n = 50). "
-        "The margin is 0.01."
+        "Changes below 0.01 are negligible."
     )
     assert fact.source == "run 2"
     assert SINKS.facts(HeadScores(own[:1], own)) == []

@@ -99,7 +99,7 @@ def test_values_that_some_units_lack_come_from_those_that_have_them():
 
 def test_values_that_must_be_equal_are_compared():
     with pytest.raises(
-        JobError, match=r"All parts of a job must have the same Measured.attending; got \(0, 2\) and \(1,\)"
+        JobError, match=r"All units of a job must have the same Measured.attending; got \(0, 2\) and \(1,\)"
     ):
         merged([measured([0]), measured([1], attending=(1,))])
 

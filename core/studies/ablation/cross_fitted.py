@@ -55,7 +55,7 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """Ablation results for which every example was evaluated by a model that was not trained on this example."""
+    """Ablation results from cross-fitting, in which no model predicts an example that it was trained on."""
 
     rows: Positions
     folds: PerExample
@@ -64,7 +64,7 @@ class CrossFitted:
 
 
 class CrossFittedAblationStudy(cross_fitting.CrossFittedStudy[CrossFittedOptions, CrossFitted]):
-    """Ablate every head or layer on all training examples, with models that were fine-tuned without these examples."""
+    """Ablate every head or layer, and predict each training example with a model that was not fine-tuned on it."""
 
     name, options, partial = "cross-fitted", CrossFittedOptions, CrossFitted
     question = "Which head does the score depend on, tested on all train examples?"

@@ -36,7 +36,7 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class PartCurves:
-    """Models that were fine-tuned for one or more folds, with their predictions while heads are pruned one by one."""
+    """Cross-fitted models for one or more folds, and their predictions before and after each pruning step."""
 
     models: tuple[cross_fitting.TunedPart, ...]
     curves: tuple[prune.Curves, ...]

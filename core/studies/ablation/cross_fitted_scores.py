@@ -38,8 +38,8 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class TestedModels:
-    """Predictions of models with the same initialisation and seed, each trained without one of the folds. Each model
-    predicts the examples of the fold that was left out of its training."""
+    """Held-out predictions of models with the same initialisation and seed. Each model was trained without one fold,
+    and predicts the examples of this fold."""
 
     initialisation: str
     seed: int

@@ -73,7 +73,7 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
         str,
         Flag(
             "ablation method: disable (equal attention to all visible tokens), all attention to one token (previous, "
-            "current, next or first), or another output of the head (zero, mean, resample or constant); sublayers "
+            "current, next or first), or a replaced head output (zero, mean, resample or constant); sublayers "
             "and whole layers need zero"
         ),
     ] = "disable"
@@ -127,8 +127,8 @@ class Ablations:
 
     @property
     def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the float32 predictions without ablation and with each ablation, or None if there are none.
-        Predictions that were not computed in float32 are NaN."""
+        """Return float32 predictions without ablation and with each ablation, or None if nothing was computed in
+        float32. Missing predictions are NaN."""
         if not self.in_float32:
             return None
         plain, changed = np.full(len(self.rows), np.nan), np.full(self.changed.shape, np.nan)
@@ -164,7 +164,7 @@ class DisableStudy(setup.ExampleStudy[DisableOptions, Ablations]):
         setup.check_replacements(capture.interventions.known_operator(options.operator), options)
         if setup.has_parts(options.what, options.heads) and options.operator != "zero":
             raise InputError(
-                f'The ablation method of sublayers and layers must be "zero"; got "{options.operator}". Choose zero.'
+                f'The ablation method for sublayers and layers must be "zero"; got "{options.operator}". Choose zero.'
             )
         if options.what == "groups":
             setup.groups_of(options.heads)
@@ -218,7 +218,7 @@ class Deviation:
 
 
 def sampled_variants(variants: int) -> list[int]:
-    """Choose evenly spaced ablation targets that are also computed in float32, and return their indices."""
+    """Return the indices of evenly spaced ablation targets, which are also computed in float32 to measure errors."""
     count = min(variants, max(LEAST, -(-variants // EVERY)))
     return sorted({round(k) for k in np.linspace(0, variants - 1, count)})
 
@@ -237,7 +237,7 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Find ablation targets that are not fully computed in float32, although their effects may be significant."""
+    """Return the indices of targets that may have significant effects but lack float32 predictions."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -246,7 +246,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Return the effects of each ablation target: in float32 if all of them are known, otherwise in low precision."""
+    """Return the effects of each ablation target, in float32 if they are complete, otherwise in low precision."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -254,7 +254,7 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
-    """Group near-duplicate heads. Return these groups, their single heads and random groups as ablation targets."""
+    """Group near-duplicate heads. Return each group, its single heads and random groups as ablation targets."""
     checkpoint = opened.checkpoint
     key = (checkpoint.name, checkpoint.weights_hash, opened.task.key, data, seed, within)
     if key not in _KNOWN:
@@ -295,8 +295,8 @@ def group_contrasts(
     changed: np.ndarray,
     variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """For each metric, compare the effect of ablating a group of heads with two baselines. One is the summed effects of
-    ablating its heads one by one, the other the mean effect of ablating the same number of random heads."""
+    """For each metric, compare the effect of ablating a group of heads with two baselines: the sum of single-head
+    effects, and the mean effect of ablating the same number of random heads."""
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)

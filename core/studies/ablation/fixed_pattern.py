@@ -50,7 +50,7 @@ class FixedPatternOptions:
         str,
         Flag(
             "heads whose attention is fixed to the pattern of --operator (default: all heads except the last of each "
-            "layer; each head then gets one of several patterns, and --operator is ignored)"
+            "layer, with several patterns in rotation instead of --operator)"
         ),
     ] = ""
     operator: Annotated[

@@ -32,8 +32,7 @@ READINGS = ("example", "token")
 Reading = Annotated[
     str,
     Flag(
-        "unit for which the absolute value of the gradient is taken: example (formula of Michel et al. 2019) "
-        "or token (their code)"
+        "take the absolute value of the gradient per example (formula of Michel et al. 2019) or per token (their code)"
     ),
 ]
 Normalize = Annotated[
@@ -65,8 +64,8 @@ class ImportanceOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Gradients of the loss with respect to a factor (xi) on each head's output, and predictions with each head
-    ablated.
+    """Loss gradients with respect to a mask variable (xi) that scales each head's output, and predictions under
+    ablation.
 
     Attributes:
         example, token: sums of |dL/dxi| over inputs, and over inputs and positions. *Shape:* (layer, head).

@@ -65,8 +65,8 @@ def aligned(
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """The logit of one class minus that of another class, for input A (`first`) and input B (`second`). `choices` has
-    the indices of the two classes. In a regression model, `choices` is (0,) and the score is used instead."""
+    """The logit of one class minus that of another, for inputs A (`first`) and B (`second`). `choices` are the two
+    classes. In a regression model, the score replaces the logit difference, and `choices` is (0,)."""
 
     choices: tuple[int, ...]
     first: float
@@ -78,8 +78,8 @@ class LogitDifference:
         return logits[..., self.choices[0]] - logits[..., self.choices[1]]
 
     def whole(self) -> float:
-        """Return the logit difference on A minus that on B, by which effects are divided. Raises InputError if it is
-        near 0."""
+        """Return the logit difference on A minus that on B, the denominator for normalised effects. Raises InputError
+        if the result is near 0."""
         if abs(self.first - self.second) < 1e-3:
             raise InputError(
                 "The logit differences of the two inputs must differ; they differ by only "
@@ -89,8 +89,8 @@ class LogitDifference:
 
 
 def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
-    """Return the logit of the class predicted for A minus that of the class predicted for B. If both classes are the
-    same, use the two most likely classes for A."""
+    """Compute, for inputs A and B, the logit of the class predicted for A minus that of the class predicted for B. If
+    both classes are the same, the second most likely class for A replaces the class for B."""
     a, b = first[0], second[0]
     if len(a) == 1:
         return LogitDifference((0,), float(a[0]), float(b[0]))

@@ -75,7 +75,7 @@ class KnockoutOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Knocked:
-    """Predictions before and after attention edges of each kind are removed from single layers and from all layers.
+    """Predictions with all attention edges, and after one kind of edge is removed in one layer or in all layers.
 
     Attributes:
         changed: *Shape:* (cut, example).
@@ -250,7 +250,7 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare the effect of cutting word links of the first kind with that of every other kind (paired t intervals)."""
+    """Compare cutting the first kind of word link with cutting every other kind, with 95 % paired t intervals."""
     names = list(moved)
     found = []
     for name in names[1:]:

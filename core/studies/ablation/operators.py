@@ -44,7 +44,7 @@ class OperatorsOptions(AblationOptions, setup.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Effects:
-    """The loss on each example without ablation, and how much each ablation method changes this loss for each head.
+    """The loss on each example without ablation, and the change in loss for each ablation method and head.
 
     Attributes:
         numbers: indices of the methods in the options.

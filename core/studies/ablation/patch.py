@@ -172,9 +172,8 @@ class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute logit differences on input A, on B, and on B with each component patched. Each is the logit of the class
-    predicted for A minus that of the class predicted for B. If both are the same class, the runner-up for A is used
-    instead of the class for B."""
+    """Compute logit differences on A, on B and on B with each component patched: the logit of the class predicted for A
+    minus that for B. If both classes are the same, the runner-up for A replaces the class for B."""
     a, b, patched_logits = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
     if a.shape[-1] == 1:
         return a[:, 0], b[:, 0], patched_logits[..., 0]

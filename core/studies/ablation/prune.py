@@ -95,7 +95,7 @@ class PruneStudy(Study[PruneOptions, Curves]):
         if options.split == SPLIT:
             raise InputError(
                 "A pruning curve must not be evaluated on training examples, because they determine the pruning order; "
-                'the split "unseen" contains some. Choose the split dev.'
+                'the split "unseen" contains training examples. Choose the split dev.'
             )
         length = sum(len(row.text) + len(row.pair or "") for row in setup.rows_of(options)) // 4
         setup.rows_of(options, "train", options.order_rows)
@@ -151,8 +151,8 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Prune heads in the order `name`, which is determined on the examples `learned`. After each step, predict the
-    examples `tested`. Return the curve and the number format used, such as float32."""
+    """Prune heads in the order `name` (determined on `learned`), and predict `tested` after each step. Return the curve
+    and the number format, such as "float32"."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])
@@ -181,7 +181,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
-    """Return all heads in the pruning order `name`. If the order needs head importance, measure it on `learned`."""
+    """Return all heads in the pruning order `name`. If needed, head importance is measured on `learned`."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     if name.startswith("random"):

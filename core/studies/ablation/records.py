@@ -35,7 +35,7 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Define a head score for each ablation method. In the template (name, label, formula), {} is the method."""
+    """Define a head score for each method and template (name, label, formula), in which {} stands for the method."""
     return tuple(
         HeadScore(name.format(operator), label.format(operator), formula.format(operator), ("classifier", "labels"),
                   None, None, MICHEL if operator == "zero" else KOVALEVA, about="task")
@@ -86,7 +86,7 @@ class SeededRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSource(Result):
-    """The share of the variance of scores that one source of randomness causes between fine-tuning runs."""
+    """The fraction of variance in scores between fine-tuning runs that one source of randomness explains."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     FIGURE = Figure("share", "share of the spread|{task}|{metric}")
@@ -200,7 +200,7 @@ class ImportantHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RankCorrelation(Result):
-    """A rank correlation over n heads: of importance with another score, or of the effects of two ablations."""
+    """The rank correlation of two ablations, or of importance with measured effects, over n targets such as heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
     name: str
@@ -307,7 +307,7 @@ def _changes(record: Result, metrics: Metrics) -> list[Number]:
 
 @dataclass(frozen=True, kw_only=True)
 class AblatedTarget(TargetResult):
-    """The effect of one ablation target on the metrics, with a p-value corrected over all targets.
+    """The effect of ablating one target on the metrics, with a p-value corrected for the number of targets.
 
     `flipped` counts changed predictions and `mcnemar` is McNemar's p; both are None for scores. For a head, `value`,
     `low` and `high` are the change of the main metric. After cross-fitting, `folds_agree` of `folds` folds have its
@@ -340,7 +340,7 @@ class AblatedTarget(TargetResult):
 
 @dataclass(frozen=True, kw_only=True)
 class SplitHalf(Result):
-    """The gain from the ablation target that is best on one half of the examples, on this and on the other half."""
+    """The mean gain of the ablation target that is best on half of the examples, on this and on the other half."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("split half",)
     name: str
@@ -356,7 +356,7 @@ class SplitHalf(Result):
 
     @property
     def gain(self) -> Estimate:
-        """Return the gain of the best ablation target on the held-out half of the examples, or NaN if it is unknown."""
+        """Return the mean gain of the best ablation target on the held-out halves, or NaN if it is unknown."""
         return Estimate(or_nan(self.held_out), self.low, self.high)
 
 
@@ -384,8 +384,8 @@ class MeanOverHeads(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorEffect(Result):
-    """The effect of ablating a head by one method. For the method "constant", the fields `fit_...` hold the mean loss
-    with the head output replaced by its mean, zero or the fitted constant."""
+    """The effect of ablating one head by one method. For the method "constant", `fit_mean`, `fit_zero` and
+    `fit_constant` are the mean losses if the head output is its mean, zero or the fitted constant."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("effect",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -428,7 +428,7 @@ class OperatorAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestSummary(Result):
-    """The overall result of a sequential test: the numbers of targets with each verdict, and of forward passes."""
+    """The summary of a sequential test: how many targets have each verdict, and how many forward passes were needed."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("race",)
     name: str = stated("race")
@@ -504,7 +504,7 @@ class InterimAnalysis(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Changed(Result):
-    """How predictions under an intervention differ from the original ones. p is corrected over interventions."""
+    """How an intervention changes the predictions, with a p-value corrected for the number of interventions."""
 
     name: str
     task: str | None = None
@@ -534,8 +534,8 @@ class EdgeCut(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkContrast(Result):
-    """Compare the effects of cutting two kinds of word links in all layers. At each distance, the same number of links
-    of each kind is cut.
+    """The effect of cutting one kind of word link (attention between two words) minus that of another kind. The same
+    number of links is cut for each kind and distance, in all layers.
 
     Attributes:
         first, other: kinds of links, such as "noun-adjective".

@@ -71,8 +71,8 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """One fine-tuning run in a Latin square of three random seeds. Head importance is measured on both halves of the
-    dev examples [half, layer, head]."""
+    """One fine-tuning run in a Latin square of three random seeds. `importance` is measured on each half of the dev
+    examples, as [half, layer, head]."""
 
     seeds: Seeds
     tuned: TunedRun

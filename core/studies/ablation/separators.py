@@ -39,7 +39,7 @@ class SeparatorsOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Slopes:
-    """Loss gradients and attention weights of separator tokens, as [layer, example], and the predictions of the model.
+    """Loss gradients and attention weights for separator tokens [layer, example], and the predictions of the model.
 
     Attributes:
         to_separator, to_other: mean |d loss / d A| over heads and queries, for separators and for all other visible

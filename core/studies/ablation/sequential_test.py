@@ -55,7 +55,7 @@ class SequentialTestOptions(AblationOptions, setup.ReferenceOptions):
         str,
         Flag(
             "ablation method: disable (equal attention to all visible tokens), all attention to one token (previous, "
-            "current, next or first), or another output of the head (zero, mean, resample or constant)"
+            "current, next or first), or a replaced head output (zero, mean, resample or constant)"
         ),
     ] = "disable"
     heads: Annotated[str, Flag('groups of heads to ablate together, separated by ";", such as "L1H2,L7H6; L4H1"')] = ""
@@ -158,8 +158,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units of work of the next interim analysis. After the last analysis, return units that measure
-        the metric for the ablation targets with the verdict "matters"."""
+        """Return the units of the next interim analysis. After the last analysis, return units that measure how
+        ablating the targets with the verdict "matters" changes the metric."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -246,8 +246,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
             f"margin. For {summary.open} {targets}, the test is undecided.",
             summary.n,
             "examples",
-            f"The margin is {summary.margin:.4f} (by default, 5 % of the loss of the best prediction that ignores the "
-            f"input). All verdicts hold jointly with {100 * (1 - summary.alpha):.0f} % confidence.",
+            f"The margin is {summary.margin:.4f} (by default, 5 % of the loss of the best constant prediction). "
+            f"All verdicts hold jointly with {100 * (1 - summary.alpha):.0f} % confidence.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -375,7 +375,7 @@ class SequentialTestState:
 
     @cached_property
     def left(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the targets that matter, and the examples on which their effect on the metric is still unknown."""
+        """Return the targets with the verdict "matters", and the examples on which their effects are still unknown."""
         matter = np.flatnonzero([verdict == "matters" for verdict in self.standings.verdicts])
         if not self.options.survivors or not len(matter):
             return matter[:0], matter[:0]

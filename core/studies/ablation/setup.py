@@ -110,7 +110,7 @@ def strongest_rival(logits: np.ndarray, answer: np.ndarray) -> np.ndarray:
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """Load the classifier that the options name, in float32. The option `dtype` applies only to recomputed layers."""
+    """Load the classifier that the options name, in float32. Only the computation of ablations uses `dtype`."""
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
@@ -134,8 +134,8 @@ class ExampleStudy(Study[O, P]):
     def on_examples(
         self, options: O, opened: Opened, rows: Sequence[TaskRow], unit: ExampleUnit
     ) -> tuple[P, str | None]:
-        """Measure the classifier on `rows`. If the number format differs from that of the checkpoint, also return the
-        format."""
+        """Measure the classifier on `rows`. Return the partial result and the number format, such as "bfloat16", or
+        None for the format of the checkpoint."""
         raise NotImplementedError
 
 

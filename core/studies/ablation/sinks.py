@@ -284,8 +284,8 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         text = (
             f"This head is a sink head: {share['value']:.0%} of its attention goes to the {kind}. The sink is "
             f"{VERDICTS[verdict]}. Removing the sink changes the output by {removed['value']:.3g} (95 % CI "
-            f"{removed['low']:.3g} to {removed['high']:.3g}, n = {int(removed['n'])}). The margin is "
-            f"{removed['baseline']:.3g}."
+            f"{removed['low']:.3g} to {removed['high']:.3g}, n = {int(removed['n'])}). Changes below "
+            f"{removed['baseline']:.3g} are negligible."
         )
         return [Fact(self.name, text, removed["source"])]
 
@@ -373,7 +373,7 @@ def sink_of(found: SinkPartial, head: Head) -> int | None:
 
 
 def joint_intervals(effects: np.ndarray) -> np.ndarray:
-    """Compute the mean of each effect with a Bonferroni interval. All true means are inside in 95 % of cases.
+    """Compute the mean of each effect with a Bonferroni interval. The joint coverage of all intervals is 95 %.
 
     `effects` are not negative and have the shape (target, effect, example). The result has the shape (target, effect,
     3). If only one effect differs from 0, the interval is the range of the effects.
@@ -391,8 +391,8 @@ def joint_intervals(effects: np.ndarray) -> np.ndarray:
 
 
 def verdict_of(whole: Sequence[float], removed: Sequence[float], replaced: Sequence[float], margin: float) -> str:
-    """Classify an attention sink as no-op, constant or broadcast. The class follows from confidence intervals of the
-    effects of ablating the head (`whole`), removing the sink, and replacing the sink with its mean over inputs."""
+    """Classify an attention sink as a no-op, constant or broadcast. The class depends on confidence intervals for three
+    effects: ablating the head (`whole`), removing the sink, and replacing it with its mean over inputs."""
     if not whole[0] > margin:
         return NOTHING
     if removed[1] < margin:

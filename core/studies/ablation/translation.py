@@ -128,11 +128,11 @@ class TranslationOptions:
     data: Data = None
     train: Annotated[
         str | None,
-        Flag("file of training examples for pruning orders and position baselines (default: bundled examples)"),
+        Flag("file of training examples for pruning orders and position-based alignment baselines (default: bundled)"),
     ] = None
     limit: Limit = 300
     order_rows: Annotated[
-        int, Flag("number of training examples for pruning orders and position baselines", least=2)
+        int, Flag("number of training examples for pruning orders and position-based alignment baselines", least=2)
     ] = 300
     dtype: Dtype = "float32"
     seed: Seed = 0

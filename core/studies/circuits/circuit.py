@@ -94,8 +94,8 @@ class CircuitOptions(ExampleOptions):
     margin: Annotated[
         float,
         Flag(
-            "smallest effect of an edge that counts as relevant, as a fraction of the mean difference in output "
-            "between the two inputs of a pair"
+            "smallest effect of an edge that counts as relevant, as a fraction of the mean change in the logit "
+            "difference between the two inputs of a pair"
         ),
     ] = 0.05
     clip: Annotated[
@@ -110,8 +110,8 @@ class CircuitOptions(ExampleOptions):
         int,
         Flag(
             (
-                "number of edges to test, those with the largest attributions first; 0 tests all edges (1,000 if the "
-                "model has more than 2,500)"
+                "number of edges to test, chosen by largest attribution; 0 tests all edges, or 1,000 edges in models "
+                "with more than 2,500"
             ),
             least=0,
         ),
@@ -138,7 +138,7 @@ class CircuitPartial:
 
 
 class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
-    """Find the edges that cause the logit difference between two inputs, with a limit on the joint error rate."""
+    """Find the edges that cause the logit difference between two inputs, and control the family-wise error rate."""
 
     name, options, partial, arguments = "circuit", CircuitOptions, CircuitPartial, ExampleUnit
     question = "Which connections does the prediction depend on?"
@@ -150,7 +150,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job requires: a classifier and labels, or nothing if the file of pairs contains words."""
+        """Return the requirements of a job. Pairs with correct and wrong words need neither a classifier nor labels."""
         return frozenset() if names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: CircuitOptions) -> list[Unit]:
@@ -370,7 +370,7 @@ class CircuitState:
 
     @cached_property
     def sampled(self) -> np.ndarray:
-        """Return the indices of random edges not in `proposed`. They show how many edges attribution misses."""
+        """Return the indices of random edges outside `proposed`, which show how many edges attribution misses."""
         others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
         drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
         return np.sort(others[drawn])
@@ -382,7 +382,7 @@ class CircuitState:
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean absolute change in the logit difference from input A to B. Margins are multiples of it."""
+        """Return the mean absolute change in the logit difference from input A to B, the unit of margins."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
@@ -432,8 +432,8 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """List the circuits to evaluate, as tuples (how edges are chosen, number of edges, index). The index is the number
-    of a random draw, or of the layer without edges. It is otherwise 0."""
+    """List the circuits to evaluate, as (how edges are chosen, number of edges, index). The index is the number of the
+    random draw or of the layer that is left out, otherwise 0."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -644,7 +644,7 @@ def word_differences(
 
 @dataclass(frozen=True)
 class PairSet:
-    """Pairs of inputs A and B with sufficiently different logit differences m(A) and m(B), as arrays over pairs.
+    """Pairs of inputs A and B with different logit differences m(A) and m(B). Each array has one item per pair.
 
     Attributes:
         firsts: position of A in the task, or its line in a file of pairs.
@@ -786,9 +786,9 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
     if len(chosen) < 18:
         raise InputError(
             f"A circuit needs at least 18 usable pairs of inputs with {options.answers} answers; got {len(chosen)} of "
-            f"{len(same)} usable pairs. Of the other examples, {pairs.not_made} had no second input, and "
-            f"{pairs.under_floor} had a logit difference that changes by less than {FLOOR:g}. Use more examples, or "
-            "another kind of pair."
+            f"{len(same)} usable pairs. Among the other examples, {pairs.not_made} had no second input. For "
+            f"{pairs.under_floor}, the logit difference changes by less than {FLOOR:g}. Use more examples, or another "
+            "kind of pair."
         )
     deciding = options.pairs
     if len(chosen) < options.pairs + options.judging:
@@ -800,7 +800,8 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
 def run_inputs(
     options: "CircuitOptions", opened: setup.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
-    """Divide pairs into batches (indices, aligned pairs) in which inputs A have the same length and answer position."""
+    """Divide pairs into batches, given as (indices, aligned pairs). In a batch, all inputs A have the same length and
+    answer position."""
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
     for k in numbers:
@@ -809,8 +810,8 @@ def run_inputs(
         made = every[other][0] if other >= 0 else other_text(options, opened, every[first], first)
         if made is None:
             raise InputError(
-                f"All parts of a job must use the same pairs of inputs; the pair of example {first + 1} could not be "
-                "reproduced. Start the job again."
+                f"All units of a job must use the same pairs of inputs; the pair for example {first + 1} could not be "
+                "recreated. Start the job again."
             )
         seconds.append(made)
     batches: dict[tuple[int, int], list[int]] = {}
@@ -898,7 +899,7 @@ def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, want
 
 
 def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
-    """Return a function that computes the logit difference for each pair from logits [..., pair, choice]."""
+    """Return a function that maps logits [..., pair, choice] to one logit difference per pair."""
     at, answer, rival = np.arange(len(numbers)), pairs.answer[numbers], pairs.rival[numbers]
 
     def difference(logits: "Tensor") -> "Tensor":

@@ -85,9 +85,9 @@ class EdgeEffectsStudy(Study[EdgeEffectsOptions, EdgePartial]):
         pairs = circuit.made_pairs(circuit_options, opened)
         if not len(pairs.firsts):
             raise InputError(
-                "In at least one pair, the logit differences of the two inputs must differ; in all "
-                f"{pairs.under_floor} pairs of the kind “{options.kind}”, they are almost equal. Use more examples, or "
-                "another kind of pair."
+                "At least one pair of inputs must have different logit differences; in all "
+                f"{pairs.under_floor} pairs of the kind “{options.kind}”, the two logit differences are almost equal. "
+                "Use more examples, or another kind of pair."
             )
         graph = Graph(pairs.layers, pairs.heads)
         names: dict[str, int] = {}  # the index of each edge among all edges of the graph

@@ -109,8 +109,8 @@ class GatesStudy(Study[GatesOptions, GatePartial]):
         return [Unit("path", ExampleUnit((), "path"), len(PRICES))]
 
     def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
-        """Return the units of work of the next step. This first fits gates with the chosen penalty on open gates, and
-        later tests on held-out examples."""
+        """Return the units of work of the next step: fits with the chosen penalty on open gates, then tests on held-out
+        examples, then []."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
             price, every = chosen_price(merged), range(options.samples * options.starts)
@@ -223,8 +223,7 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit gates to bootstrap samples from random starting values. Fit once with a reward for open gates, and once with
-    a penalty."""
+    """Fit gates twice per bootstrap sample and random start: with a reward for open gates, and with a penalty."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)

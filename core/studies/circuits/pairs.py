@@ -224,8 +224,8 @@ def measured(
 def label_differences(
     opened: "Opened", rows: "list[TaskRow]", plain: "Tensor", changed: "Tensor"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the logit of the gold label minus the largest other logit, without ablation [example] and for each
-    ablation [target, example].
+    """Compute the logit of the gold label minus the largest other logit, without ablation and for each ablation.
+    *Shape:* (example,), (target, example).
 
     The rival is chosen without ablation, so the difference is linear in the logits. For a score, it is the score.
     """

@@ -131,7 +131,7 @@ class PairSample(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleyHead(Result):
-    """The Shapley value of a head: the mean change in logits when it is added, over examples and random orders."""
+    """The Shapley value of a head: the mean change in the logit difference when the head is added to other heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "Shapley value")
@@ -176,7 +176,7 @@ class OrderStep(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderContrast(Result):
-    """The mean logit difference when heads are pruned by Shapley value, minus that when they are pruned by gradient."""
+    """Mean logit difference after pruning heads by Shapley value, minus that after pruning by gradient importance."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order contrast",)
     FIGURE = Figure("value", "kept beyond the order by gradient")
@@ -228,8 +228,8 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of one edge in logits, without clipping. The mean is over input pairs with different answers, or
-    over those with equal answers."""
+    """The mean effect of one edge, in logits and without clipping, over input pairs with different (or equal)
+    answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")

@@ -100,7 +100,7 @@ class ShapleyStudy(Study[ShapleyOptions, ShapleyPartial]):
         if options.judge_rows == 1:
             raise InputError(
                 "Pruning orders must be compared on at least two examples; got 1. Raise --judge-rows, or set it to 0 "
-                "to compare none."
+                "to skip the comparison."
             )
         return setup.units_of(options, most=ROWS_A_UNIT)
 
@@ -164,7 +164,7 @@ class ShapleyStudy(Study[ShapleyOptions, ShapleyPartial]):
         heads, contrasts = ShapleyHead.among(rows), OrderContrast.among(rows)
         most = heads[0]
         orders = " ".join(
-            f" When heads are pruned, {contrast.verdict} of the logit difference."
+            f" The pruning {contrast.verdict.removeprefix('the ')} of the logit difference than the other order."
             if "order" in contrast.verdict
             else " The two pruning orders do not differ significantly."
             for contrast in contrasts

@@ -96,7 +96,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A baseline for head similarities, computed with randomly initialised models of another checkpoint's architecture.
+    """Head similarities between two checkpoints, and to randomly initialised models of the second one as a baseline.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).
@@ -229,7 +229,8 @@ class CounterpartsStudy(Study[CounterpartsOptions, CounterpartsPartial]):
                     "inputs",
                 )
             count = "All" if record.same_place == record.matched else str(record.same_place)
-            where = f" {count} of these counterparts have the same layer and head number." if record.same_place else ""
+            have = "has" if count == "1" else "have"
+            where = f" {count} of these pairs {have} the same layer and head number." if record.same_place else ""
             words = f", on {record.keys}" if record.keys != "tokens" else ""
             cells = ", over cells that both see" if record.visible != "all" else ""
             return Headline(
@@ -313,7 +314,7 @@ def summary(
 
 
 def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSummary]:
-    """For each head, count the other checkpoints that have a counterpart of it, and summarise these counts."""
+    """For each head, count the other checkpoints that have a counterpart for this head. Then summarise the counts."""
     runs = list(dict.fromkeys(head.compare for head in heads))
     if len(runs) < LEAST_RUNS:
         return []

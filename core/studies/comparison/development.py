@@ -62,8 +62,8 @@ class DevelopmentOptions(AttendingOptions):
         bool,
         Flag(
             (
-                "compare each head of the last snapshot with its counterpart (head with similar attention) in every "
-                "other snapshot (default: with the head of the same name)"
+                "compare each head of the last snapshot with its counterpart, the head with matching attention, in "
+                "every other snapshot (default: with the head of the same name)"
             ),
             name="--follow/--places",
         ),
@@ -113,7 +113,7 @@ class DevelopmentStudy(Study[DevelopmentOptions, Stages]):
         return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
 
     def checkpoints(self, options: DevelopmentOptions) -> list[str]:
-        """Return an empty list, because revisions are resolved to checkpoints only when a job is divided into units."""
+        """Return an empty list: revisions are resolved to checkpoints only later, when a job is divided into units."""
         return []
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:
@@ -308,7 +308,7 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
 
 
 def bundled_curves(name: str) -> dict[str, list[CurvePoint]]:
-    """Load the bundled score curves by training run. Return an empty dictionary if there are none."""
+    """Load the bundled curves of head scores over training, by run. Return an empty dictionary if there are none."""
     folder = config.BUNDLED_MODELS / name
     if name not in bundled_names():
         return {}
@@ -467,8 +467,8 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """For each head, return the index of the snapshot from which its score stays above `bound`. Return NEVER for a head
-    without such a snapshot."""
+    """For each head, return the index of the snapshot from which its score stays above `bound`, or NEVER if there is
+    none."""
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
     return np.where(stays[-1], stays.argmax(0), NEVER)

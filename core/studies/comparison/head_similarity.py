@@ -78,8 +78,8 @@ def common_inputs(
         share = float(np.mean([pair[side].unknown for pair in encodings]))
         if share > MOST_UNKNOWN:
             raise InputError(
-                f"Both checkpoints must be able to read the texts; the vocabulary of {checkpoint.name} lacks "
-                f"{share:.0%} of the tokens. Choose inputs in its language, with --task or --text."
+                f"Both checkpoints must know most tokens of the inputs; {checkpoint.name} does not know {share:.0%} of "
+                "them. Choose inputs in the language of this checkpoint, with --task or --text."
             )
     keys = TOKENS if all(split_alike(*pair) for pair in encodings) else WORDS
     backward = first.causal != other.causal
@@ -131,7 +131,7 @@ def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> Simi
 def beside_random(
     first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute head similarities between two checkpoints, and each head's similarity to its nearest random head.
+    """Compute the similarities between the heads of two checkpoints, and of each head to the most similar random head.
 
     Each random head is scaled to the mean row entropy of the head at the same position, because random weights attend
     nearly uniformly. `seeds` has one seed per draw. *Shape:* (head, other head), (draw, head).

@@ -84,8 +84,8 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """In how many other checkpoints a head has a counterpart, and in how many of them the counterpart has the same
-    layer and position."""
+    """The number of other checkpoints in which a head has a counterpart, in total and at the same layer and
+    position."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str

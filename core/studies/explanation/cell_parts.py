@@ -20,7 +20,7 @@ BY_PLACE = "added by place alone"  # a bias of the scores themselves (T5)
 
 @dataclass(frozen=True)
 class CellTerm:
-    """One term of an attention score. It is due to one contribution to the query and one contribution to the key.
+    """The part of an attention score that comes from one contribution to the query and one contribution to the key.
 
     Terms are log odds between keys (nats), relative to their mean over visible keys. `query_part` and `key_part` name
     the contributions, such as "position 5", "L1H4's output on 'teacher'" or, for groups, "heads of L1".
@@ -35,7 +35,7 @@ class CellTerm:
 
 @dataclass(frozen=True)
 class Cell:
-    """The attention score of a query and a key, as terms that add up to the score minus the mean of its row."""
+    """The attention score of a query and a key, split into terms that sum to the score minus the query's mean score."""
 
     score: float
     weight: float
@@ -86,13 +86,13 @@ class LayerScores:
         return Cell(score, float(inputs.weights[0, head, query, key]), tuple(named))
 
     def groups(self, side: Literal["query", "key"]) -> list[str]:
-        """List the kinds of components (such as earlier heads) that contribute to queries or keys, in layer order."""
+        """List the groups of contributions to queries or keys, such as "position" or "heads of L2", in layer order."""
         components = self.inputs.query_components if side == "query" else self.inputs.key_components
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """Compute the attention map that a head would have if its keys (or queries) contained only the contributions of
-        one group. Raises InputError for an unknown head or group."""
+        """Compute the attention map of a head if its keys (or queries) contained only one group of contributions.
+        Raises InputError for an unknown head or group."""
         self.check(head, 0, 0)
         check_choice("A group of contributions", group, self.groups(side))
         inputs = self.inputs

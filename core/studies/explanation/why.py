@@ -111,8 +111,7 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """How well predicted changes in a head's maps agree with measured changes, as a rank correlation over removed
-    contributions.
+    """The rank correlation between predicted and measured changes in a head's maps when contributions are removed.
 
     Attributes:
         layer, head: None in the row with the median over heads.
@@ -138,7 +137,7 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """A head score: the share of the variance of a head's attention scores that one kind of contribution explains.
+    """The fraction of variance in a head's attention scores that one kind of contribution explains, as a head score.
 
     Attributes:
         statistic: "score share" of a kind of contribution, or "composition" with the earlier head of the largest share.
@@ -190,7 +189,7 @@ class PartName(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerShares:
-    """Sums for one layer, from which the share of each contribution in its attention scores is computed."""
+    """Sums over inputs for one layer, which determine the share of each contribution in its attention scores."""
 
     layer: int
     weighting: str
@@ -201,8 +200,8 @@ class LayerShares:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums over the inputs of one task, from which two results are computed: the share of each contribution in
-    attention scores, and the effect of removing it."""
+    """Sums over the inputs of one task, which determine the shares of contributions in attention scores and the effects
+    of removing contributions."""
 
     checkpoint: str
     task: str
@@ -212,8 +211,8 @@ class ScoreSums:
 
 @dataclass(frozen=True)
 class WhyPartial:
-    """Sums from which the shares of contributions and the effects of removing them are computed, by checkpoint and
-    task."""
+    """Sums for each checkpoint and task, from which shares of contributions and effects of removing them are
+    computed."""
 
     pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
@@ -284,8 +283,8 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
         for row in each(own[own["score"].str.startswith("composition/") & (own["value"] >= WORTH) & (own["low"] > 0)]):
             earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
             text = (
-                f"On the {side} side, the output of {earlier} contributes a share of {number(row)} to the variance "
-                "in the attention scores of this head."
+                f"On the {side} side, the output of {earlier} explains a share of {number(row)} of the variance in "
+                "the attention scores of this head."
             )
             told.append(Fact(self.name, text, row["source"]))
         return told
@@ -298,10 +297,11 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
             if score.value > getattr(by_head.get((score.layer, score.head)), "value", -np.inf):
                 by_head[score.layer, score.head] = score
         counts = {sort: sum(score.feature == sort for score in by_head.values()) for sort in ATLAS_SORTS}
-        counted = ", ".join(f"{sort} ({count} heads)" for sort, count in counts.items() if count)
+        *most, last = [f"{sort} for {count} head{'s' * (count != 1)}" for sort, count in counts.items() if count]
+        counted = f"{', '.join(most)} and {last}" if most else last
         return Headline(
             (
-                f"The {len(by_head)} heads have these main sources of variance in attention scores: {counted}. The "
+                f"The main source of variance in attention scores is {counted}. The "
                 f"largest share comes from {largest.feature} in head {Head(largest.layer, largest.head)}: "
                 f"{largest.value:.2f}.{_said_of_removal(rows)}"
             ),
@@ -362,8 +362,8 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """Yield head scores: the share of each kind of contribution in the attention scores of a head, and the earlier head
-    with the largest share."""
+    """Convert shares of score variance to head scores. There is one score for each kind of contribution, and one for
+    the earlier head with the largest share, separately for queries and keys."""
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
         if share.level == "sort" and share.query_part in ATLAS_SORTS:
@@ -553,7 +553,7 @@ class _RemovalSums:
 
 
 class ShareSums:
-    """Accumulates sums, by layer and weighting of keys, from which the shares of contributions are computed."""
+    """Accumulates sums for computing the shares of contributions, by layer and by how keys are weighted."""
 
     def __init__(self) -> None:
         self.layers: dict[tuple[int, str], LayerShares] = {}
@@ -566,7 +566,7 @@ class ShareSums:
 
 
 def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
-    """Compute sums for the shares of contributions in one layer and batch, once for each way of weighting keys."""
+    """Compute the sums for shares of contributions in one layer and batch, weighting keys equally and by attention."""
 
     from torch import nn  # 1.3 s of start-up
 
@@ -633,8 +633,8 @@ def _of_side(component: Contributor, side: str) -> dict[PartName, float]:
 def share_sums(
     checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "", by_head: bool = False
 ) -> list[LayerShares]:
-    """Compute sums over inputs from which the shares of contributions in attention scores are computed. Raises
-    InterventionError if the scores cannot be decomposed."""
+    """Compute, for each layer, the sums over inputs that determine the share of each contribution in attention scores.
+    Raises InterventionError if the scores cannot be decomposed."""
     sums = ShareSums()
     capture.contributions.take_head_inputs(
         checkpoint, encodings, sums.take, part=part, by_head=by_head, by_difference=True

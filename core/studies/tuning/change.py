@@ -226,7 +226,7 @@ def compared(
     first: int = 0,
     max_length: int = 128,
 ) -> "scoring.change.Change":
-    """Sum the differences between the maps of two checkpoints. Raises CheckpointError if their tokenisation differs."""
+    """Sum the map differences between two checkpoints over examples. Raises CheckpointError if the tokens differ."""
     refuse_different(before, after)
     names = [row.id for row in rows]
     encodings, others = (

@@ -81,7 +81,7 @@ class TunedRuns:
 
 
 class FinetuneStudy(Study[FinetuneOptions, TunedRuns]):
-    """Fine-tune on tasks from several initialisations and seeds, and report the scores of Table 1."""
+    """Fine-tune on tasks with several initialisations and seeds, and report the scores (Kovaleva et al., Table 1)."""
 
     name, options, partial, arguments = "finetune", FinetuneOptions, TunedRuns, TrainingUnit
     question = "How well does the fine-tuned model score?"
@@ -321,7 +321,7 @@ def tune_on(
 def is_trained(
     base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
 ) -> bool:
-    """Return True if the folder of a run already contains a result of this recipe on these examples."""
+    """Return True if the folder of a run already holds a model trained with the same recipe on the same examples."""
     log, decides = training_log(run.folder), {"base_hash": base.weights_hash} | _decides(run, train, dev)
     return {name: log.get(name) for name in decides} == decides
 
@@ -353,13 +353,13 @@ def runs_folder(out: str | None) -> Path:
 
 
 def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
-    """Return a readable run name that ends in a hash of `decides`, which are the settings that affect the result."""
+    """Return a readable run name that ends in a hash of `decides`, the settings that affect the result."""
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
     return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 
 
 def state_of(folder: Path) -> Path:
-    """Return the path of the saved state of a run, which is next to the folder of its checkpoint."""
+    """Return the path of the saved training state of a run, which is next to the folder of its checkpoint."""
     return folder.with_name(folder.name + ".state")
 
 
@@ -421,7 +421,7 @@ def scores_of(figures: Mapping[str, float | None]) -> dict[str, Any]:
 
 
 def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
-    """Return the best accuracy of a constant prediction on a task, or None if it is unknown."""
+    """Return the accuracy of the best constant prediction on a task, or None if it is unknown."""
     known = [score.accuracy for score in scores if (score.kind, score.task) == ("baseline", task) and score.accuracy]
     if not known:
         return None

@@ -11,7 +11,7 @@ from ..records import Figure, Result, Valued, picked, stated
 
 @dataclass(frozen=True, kw_only=True)
 class TunedScore(Result):
-    """The scores of a fine-tuned model, of a constant prediction, or averaged over seeds. Undefined scores are NaN.
+    """The scores of a fine-tuned model, their means over seeds, or those of a constant prediction. NaN if undefined.
 
     Attributes:
         kind: "run"; "mean" over runs of an initialisation; "baseline", a constant prediction.
@@ -96,7 +96,7 @@ class FixedPatternChange(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Transferred(Valued):
-    """The task score of a classifier on one layer, of fine-tuning with frozen layers, or of a constant prediction."""
+    """The task score of a classifier on one layer, a model fine-tuned with frozen layers, or a constant prediction."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("classifier", "frozen", "baseline")
     FIGURE = Figure("value", "{kind}|{task}|{metric}")
