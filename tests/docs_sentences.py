@@ -36,10 +36,10 @@ class Sentences:
 def circuit(rows: list[Row]) -> Iterator[str]:
     """How many edges matter, how large the circuit is."""
     (whole,) = _of(rows, "circuit")
-    yield f"$m$ is {whole['difference']:.2f} larger on example A than on input B"
+    yield f"$m$ is on average {whole['difference']:.2f} larger on example A than on input B"
     undecided = f"{whole['open']} edges are undecided ({100 * whole['open'] / whole['raced']:.1f} %)"
     yield f"{whole['does_not_matter']:,} edges do not matter and {undecided}"
-    yield f"In the stability test on halves of the pairs of inputs, {whole['stable']} edges are stable"
+    yield f"In the stability test, {whole['stable']} edges are stable"
     kept = {row["size"]: row["value"] for row in _of(rows, "faithfulness") if row["order"] == "effect"}
     yield f"The circuit of the 438 strongest edges retains {kept[438]:.0%}".replace("%", " %")
 
@@ -62,9 +62,8 @@ def pairs(rows: list[Row]) -> Iterator[str]:
     """How many pairs of heads interact, and which most."""
     redundant = [row for row in rows if row["verdict"] == "redundant"]
     opened = sum(row["verdict"] == "open" for row in rows)
-    yield f"{len(redundant)} of {len(rows)} pairs of heads are redundant, no pair works together"
-    yield f"With n = {rows[0]['n']} examples, {len(redundant)} of"
-    yield f"{opened} pairs are undecided."
+    yield f"With n = {rows[0]['n']} examples, {len(redundant)} of {len(rows)} pairs of heads are redundant and"
+    yield f"of {len(redundant) + opened} pairs of heads are redundant and {opened} pairs are undecided."
     most = max(redundant, key=lambda row: row["interaction"])
     ends = f"95 % CI {most['low']:.2f} to {most['high']:.2f}"
     yield f"between {most['name']}: +{most['interaction']:.2f} logits ({ends}, corrected p = {most['p']:.3f})"

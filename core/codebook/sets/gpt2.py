@@ -72,8 +72,7 @@ BORDERS = (
         ("overall", "majority"),
         "A map belongs to the class Majority (M1) if the tokens of the second sentence attend mostly to the first "
         f"sentence. The class Majority (M1) requires a weight of {STRONG} or more on the first token in at least "
-        f"{BESIDE:.0%} of the rows of the second sentence. If fewer rows of the second sentence have "
-        f"a weight of {STRONG} or more on the first token, the map belongs to the class Overall.",
+        f"{BESIDE:.0%} of the rows of the second sentence. A map below this threshold belongs to the class Overall.",
         _on_first_token,
         "dark first column in {value:.0%} of the rows of the second sentence",
         BESIDE,
