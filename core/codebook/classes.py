@@ -64,12 +64,12 @@ class Border:
 
     @property
     def told(self) -> str:
-        """Return the text of the rule. Add a note if each map in its figure has its own colour scale."""
+        """Return the text of the rule, with a note if each map in its figure has its own colour scale."""
         scale = "In this figure, the colours of each map range from 0 to the largest weight of the map."
         return f"{self.rule} {scale}" if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
-        """Return the caption of an example map. `value` is the map's value of the quantity that the rule compares."""
+        """Return the caption of an example map. `value` is the quantity in the rule, measured on this map."""
         return self.said.format(value=value)
 
 

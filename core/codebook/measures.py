@@ -21,8 +21,8 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """The strongest column of an attention map, with its key (from 0) and mean weight. `faint_rows` is the fraction of
-    rows whose weight in this column is at least FAINT, and `strong_rows` is that for STRONG."""
+    """The strongest column (key) of an attention map, with its mean weight. `faint_rows` and `strong_rows` are the
+    fractions of rows whose weight in this column is at least FAINT and at least STRONG."""
 
     key: int
     weight: float
@@ -32,9 +32,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """The strongest diagonal line of an attention map, with its offset (key minus query) and mean weight. `rows` is the
-    fraction of its cells with a weight of at least MARK. `weakest_third` is the lowest such fraction in any third of
-    the line."""
+    """The strongest diagonal line of an attention map. `offset` is key minus query, and `weight` is the mean weight.
+    `rows` is the fraction of cells with a weight of at least MARK, and `weakest_third` is the lowest such fraction in
+    any third of the line."""
 
     offset: int
     weight: float
@@ -113,7 +113,7 @@ def sentences(separators: Sequence[int], length: int) -> int:
 
 
 def line_said(line: Line) -> str:
-    """Describe a diagonal line in a map in words. Give its measurements and the codebook's thresholds for them."""
+    """Describe a diagonal line in a map in words, with its measurements and the thresholds of the codebook."""
     return (
         f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its cells "
         f"and in {line.weakest_third:.0%} of its weakest third (must be above 0 %)"

@@ -33,8 +33,8 @@ class BorderMap:
 
 
 def sides(border: Border) -> str:
-    """State in a sentence how many unanimously labelled maps are on the correct side of the threshold between two
-    classes. Return "" if no such threshold exists."""
+    """State how many maps with unanimous labels the threshold between two classes classifies correctly. Return "" if
+    there is no threshold."""
     if border.threshold is None:
         return ""
     titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}
@@ -114,14 +114,14 @@ def drawn_map(class_set: str, name: str, *, length: int, seed: int) -> Map | Non
 
 
 def borders(class_set: str) -> list[Border]:
-    """Return the borders between classes that a class set's codebook describes. A custom class set has none."""
+    """Return the borders between classes from the codebook of a class set, or [] for a custom class set."""
     codebook = codebook_of(class_set)
     return list(codebook.borders) if codebook else []
 
 
 def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences: int) -> str | None:
-    """Explain why the codebook's rules contradict the class of a map, given the map's measurements. Return None if they
-    do not. `sentences` is the number of sentences in the input."""
+    """Explain why the codebook contradicts the class `name` of a map, or return None if it does not. `sentences` is the
+    number of sentences in the input of the map."""
     codebook = codebook_of(class_set)
     return codebook.disputes(name, measures, sentences) if codebook else None
 

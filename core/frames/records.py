@@ -257,6 +257,6 @@ def covered(spans: Spans, tokens: list[Span]) -> list[int]:
 
 
 def distance(first: Spans, other: Spans, tokens: list[Span]) -> int:
-    """Return the smallest distance, in tokens, between two sets of spans; 0 if they share a token, or if one of them
-    contains no token."""
+    """Return the distance between two sets of spans: the minimum, in tokens, over all pairs of their tokens. The
+    distance is 0 if a set contains no token."""
     return min((abs(a - b) for a in covered(first, tokens) for b in covered(other, tokens)), default=0)

@@ -70,7 +70,8 @@ def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
         ) from error
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
         raise InputError(
-            'A row of annotations must be a JSON object with a field "text"; this row has no such text. Add the text.'
+            'A row of annotations must be a JSON object with a string in the field "text"; this row has none. Add the '
+            "text."
         )
     elements = row.get("elements", [])
     if not isinstance(elements, list) or not all(isinstance(element, dict) for element in elements):

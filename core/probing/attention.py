@@ -102,8 +102,8 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """Train and return a dependency probe. The probe has the parameters with the lowest dev loss or, if no dev loss is
-    finite, the initial parameters."""
+    """Train a dependency probe. Return the probe with the lowest dev loss or, if no loss is finite, the untrained
+    probe."""
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]
@@ -136,7 +136,7 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Return log probabilities [word, candidate] by sentence. Candidate 0 stands for no governor, and j + 1 for word
+    """Return log probabilities [word, candidate governor] for each sentence. Candidate 0 is no governor, j + 1 is word
     j."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():

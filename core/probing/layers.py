@@ -124,7 +124,7 @@ def _descend(module: nn.Module, loss: Any, rows: int, epochs: int, rate: float, 
 
 @dataclass(frozen=True)
 class Fitted:
-    """The trained probes of all layers, with the mean and standard deviation that standardise the vectors."""
+    """The trained probes of all layers, with the mean and standard deviation for standardising their input vectors."""
 
     probe: LayerProbe
     scale: Scale
@@ -159,8 +159,8 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Return the layer weights of several fits, as [1 + refits, layer]. The first fit uses all sentences, and each
-    other fit uses a bootstrap sample of them."""
+    """Fit the layer weights repeatedly. Returns [1 + refits, layer]: the fit on all sentences, then fits on bootstrap
+    samples of the sentences."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)
@@ -177,7 +177,7 @@ def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int =
 
 
 def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return control labels (Hewitt and Liang 2019) for `train` and each of `others`: a random label per word type.
+    """Draw a random label for each word type (Hewitt and Liang 2019). Return labels for `train` and each of `others`.
 
     Labels are drawn with their frequencies in the train split.
     """
@@ -188,8 +188,8 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
-    """Predict the label of each test word from the word alone. The prediction is the most frequent train label of this
-    word or, if it is not in `train`, of all words."""
+    """Predict the most frequent train label of each test word. For words that are not in `train`, predict the most
+    frequent label of all words."""
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
     for word_type, label in zip(train.types, train.labels.tolist(), strict=True):

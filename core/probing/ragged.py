@@ -28,7 +28,7 @@ class Ragged:
             data = np.memmap(folder / f"{name}.f16", dtype=np.float16, mode="w+", shape=(total,))
         except OSError as error:
             raise InputError(
-                f"The features of a probe need {2 * total / 2**20:.0f} MB in {folder}; they could not be written "
+                f"Probing needs {2 * total / 2**20:.0f} MB in {folder}; the files could not be written "
                 f"({error.strerror or error}). Free some space, or use fewer examples."
             ) from error
         return cls(folder, name, shapes, data)
@@ -42,7 +42,7 @@ class Ragged:
         return len(self.shapes)
 
     def put(self, number: int, value: np.ndarray) -> None:
-        """Write an array at the index `number`. Raises ValueError unless it has the shape declared for this index."""
+        """Store an array at index `number`. Raises ValueError if its shape differs from the declared shape."""
         if value.shape != self.shapes[number]:
             raise ValueError(
                 f"Array {number} must have the shape {self.shapes[number]}; got {value.shape}. Reshape it."

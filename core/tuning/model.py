@@ -34,7 +34,7 @@ def prunable(model: nn.Module) -> dict[str, list[str]]:
 
 
 def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, Bool[Tensor, "_ _"]]:
-    """Return weight masks. They are False for the weights of smallest magnitude, which are a fraction `share` of all
+    """Return weight masks that are False for the smallest weights by magnitude. `share` is the fraction of these
     weights.
 
     `scope` is "global" (over all layers) or "layer" (within each layer). Raises InputError for an invalid share or

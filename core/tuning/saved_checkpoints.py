@@ -84,7 +84,7 @@ class Live:
         self.place, self.every, self.written = place, every, 0.0
 
     def write(self, content: dict[str, Any], *, now: bool = False) -> None:
-        """Write the status of the run. If `now` is False, skip this within half a second of the last write."""
+        """Write the status of the run if the last write was at least half a second ago, or if `now` is True."""
         if not now and time.monotonic() - self.written < self.every:
             return
         self.written = time.monotonic()
@@ -120,7 +120,7 @@ def replace_folder(path: Path, fill: Callable[[Path], None]) -> None:
         full = cause.errno in (errno.ENOSPC, errno.EDQUOT)
         what = "the disk is full" if full else f"it is not writable ({cause.strerror or cause})"
         raise CheckpointError(
-            f"{path.parent} must be writable, but {what}; files already there are unchanged. Free space or "
+            f"{path.parent} must be writable; {what}. The files in this folder are unchanged. Free space or "
             "choose another folder, then start again."
         ) from error
     finally:

@@ -92,8 +92,8 @@ def test_roles_are_counted_by_heads_that_have_them():
     ]
     said = headline("roles", rows)
     assert said.sentence == (
-        "1 head has a role, such as attending to the previous token. The number of heads is 1 for the role previous, 1 "
-        "for the role separator."
+        "1 head has a role, such as attending to the previous token. The roles are previous (1 head), separator (1 "
+        "head)."
     )
     assert said.n == 9
 

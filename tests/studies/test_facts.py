@@ -94,8 +94,9 @@ def test_what_a_head_writes_and_where_its_budget_goes_are_told_from_stored_score
     assert sorted(told) == [
         (
             "budget",
-            "As queries, verbs differ most from other words in how this head divides its attention among kinds of "
-            "tokens. The Jensen-Shannon distance between the two distributions is 0.40 (0.12 with uniform attention).",
+            "Queries that are verbs differ most from other queries in how this head divides its attention among kinds "
+            "of tokens. The Jensen-Shannon distance between the two distributions is 0.40 (0.12 with uniform "
+            "attention).",
         ),
         ("budget", "This head attends most to the query's own word (40%) and the start token (35%)."),
         ("writes", "For 25% of 40 word pairs, this head promotes the plural of the attended word."),

@@ -197,7 +197,7 @@ def test_without_another_place_the_bundled_sentences_stand_beside_it():
     first = found.rows("difference")[0]
     assert (found.places, found.borrowed, first["same_distance"]) == (1, 70, 0.25)
     assert first["difference"] == pytest.approx(found.score.max() - 0.25)
-    assert "At this distance in the bundled sentences (70 pairs of tokens)" in headline(found, "cook", "angry")
+    assert "In the bundled sentences, 70 such pairs have a mean weight of 0.25." in headline(found, "cook", "angry")
 
 
 def test_a_decoder_cannot_look_from_an_earlier_element():
@@ -246,7 +246,7 @@ def test_a_place_that_was_cut_off_is_said():
     short = Encoding(
         TEXT, None, cut.ids[:4], cut.segments[:4], cut.tokens[:4], cut.offsets[:4], cut.sentence[:4], 0, (), 5
     )
-    with pytest.raises(InputError, match="comes after this part"):
+    with pytest.raises(InputError, match="comes after this length"):
         links_for(short, SENTENCE)
 
 

@@ -291,7 +291,7 @@ FRAMES = (RowChoice("frames", "train", None), RowChoice("frames", "dev", None))
     ("predicate", "parameters", "rows", "why"),
     [
         ("class", {"class": "majority"}, SST2, "class of the class set bert must be"),
-        ("class", {"class": "vertical", "control": "vertical"}, SST2, "must differ from the property"),
+        ("class", {"class": "vertical", "control": "vertical"}, SST2, "two different properties"),
         ("class", {"class": "zigzag"}, SST2, "must be one of"),
         ("class", {"class": "vertical", "least": "2"}, SST2, "between 0 and 1"),
         ("class", {}, SST2, "needs the parameter class"),

@@ -58,7 +58,7 @@ def test_one_class_is_refused_by_name(tmp_path):
     for part in ("train", "dev", "test"):
         (tmp_path / f"own-{part}.conllu").write_text(line)
     given = {"checkpoint": "atlas-encoder", "treebank": str(tmp_path), "properties": ["part of speech"]}
-    with pytest.raises(InputError, match="all words of train have the part of speech 'NOUN'"):
+    with pytest.raises(InputError, match="all words of train have the same part of speech, 'NOUN'"):
         rows_of("probe", given)
 
 

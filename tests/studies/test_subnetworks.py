@@ -81,7 +81,7 @@ def test_bad_ones_come_from_those_that_went_and_are_topped_up():
         ({"scopes": ["neuron"]}, 'got "neuron"'),
         ({"moments": ["during"]}, 'got "during"'),
         ({"shares": [1.5]}, "between 0 and 1; got 1.5"),
-        ({"moments": [], "structured": False}, "needs weights to prune"),
+        ({"moments": [], "structured": False}, "must prune weights or compare subnetworks"),
     ],
 )
 def test_what_cannot_be_pruned_is_said(options, given, said):

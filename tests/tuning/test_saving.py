@@ -126,7 +126,7 @@ for save in (
         print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=PROJECT)
-    assert done.stdout.count("files already there are unchanged") == 2, done.stdout + done.stderr
+    assert done.stdout.count("unchanged") == 2, done.stdout + done.stderr
     assert {str(file): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
 
 

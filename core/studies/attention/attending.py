@@ -22,7 +22,7 @@ T = TypeVar("T", bound=Sums)
 
 
 class Attending(Study[A, Pieces[T]], Generic[A, T]):
-    """Base class of studies that measure attention in forward passes and sum the measurements over chunks of inputs."""
+    """Base class of studies that measure attention in forward passes and sum the measurements over inputs."""
 
     arguments = ChunkUnit
     looks_at_maps = True
@@ -33,11 +33,11 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         raise NotImplementedError
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Measure attention on some inputs. By default, each input runs through the model once."""
+        """Run the model on some inputs, and accumulate the measurements in `measure`."""
         studies.attention.measures.observe(checkpoint, pipeline, inputs, [measure])
 
     def scores(self, options: A, sums: T) -> Sequence[Result]:
-        """Compute the scores for one checkpoint and task from sums over all inputs."""
+        """Convert the sums over all inputs for one checkpoint and task to scores."""
         raise NotImplementedError
 
     def read(self, given: Mapping[str, Any]) -> A:
@@ -61,7 +61,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return Pieces((measure.sums(at),))
 
     def after(self, options: A, measure: Any, start: int) -> None:
-        """Take further measurements on the inputs that were just processed. `start` is the index of the first input."""
+        """Take further measurements after a chunk of inputs was measured. `start` is the index of the first input."""
 
     def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
@@ -70,7 +70,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return outstanding(rows, self.ranked_by) if self.ranked_by else super().shown(rows)
 
     def measured_now(self, options: A, checkpoint: Any, open_pipeline: Callable[[str | None], Any]) -> list[Row]:
-        """Measure the texts that the user typed, with an open checkpoint. Raises InputError for invalid texts."""
+        """Measure texts that the user typed, with a loaded checkpoint. Raises InputError for invalid texts."""
         measure = self.measure(options, checkpoint)
         pipeline = open_pipeline(options.pipeline) if measure.tags else None
         self.observe(measure, checkpoint, pipeline, sources(options, PASTED))
@@ -78,13 +78,13 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """Create a score without a head and a value. If no value could be computed, `note` states the reason."""
+    """Create a score that has no head and no value yet. If a value cannot be computed, `note` states the reason."""
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 
 
 def at_head(score: S, value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> S:
-    """Copy a score, and fill in the value and confidence interval of one head. Upper bounds are clipped to `most`."""
+    """Fill in the value and confidence interval of one head in a copy of a score. The upper bound is at most `most`."""
     number, low, high = ends(value, layer, head, most=most)
     return replace(score, layer=layer, head=head, value=number, low=low, high=high, n=int(value.n[0]))
 
@@ -98,7 +98,7 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Return one score per head. If nothing was measured, return a single score with the note `otherwise`."""
+    """Return the scores of all heads. If nothing was measured, return a single score with the note `otherwise`."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)
@@ -106,15 +106,15 @@ def of_heads(
 
 
 def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:
-    """Copy the score of a head, and add its baseline and its difference from this baseline."""
+    """Add the baseline, and the difference from this baseline, to a copy of the score of a head."""
     above, low, high = ends(effect, layer, head)
     baseline = None if score.value is None else score.value - above
     return replace(score, baseline=baseline, effect=above, effect_low=low, effect_high=high)
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Copy the score of a head, and fill in its contrast unless `contrast` is None. The contrast is the part of the log
-    attention weight that other token properties, such as position, do not explain."""
+    """Add the contrast, if given, to a copy of a score. The contrast is the part of the log attention weight that
+    position and other token properties do not explain."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)

@@ -53,8 +53,8 @@ class BudgetOptions(AttendingOptions):
     parts_of_speech: Annotated[
         bool,
         Flag(
-            "also measure how queries of each part of speech divide their attention among kinds of tokens, and test "
-            "whether this differs between parts of speech"
+            "also measure attention to kinds of tokens separately for queries of each part of speech, and test for "
+            "differences between parts of speech"
         ),
     ] = False
 
@@ -180,9 +180,9 @@ class BudgetStudy(Attending[BudgetOptions, BudgetSums]):
             best = apart.iloc[-1]
             word_class = best["score"].rpartition("/")[2]
             text = (
-                f"As queries, {word_class} differ most from other words in how this head divides its attention among "
-                f"kinds of tokens. The Jensen-Shannon distance between the two distributions is {best['value']:.2f} "
-                f"({best['baseline']:.2f} with uniform attention)."
+                f"Queries that are {word_class} differ most from other queries in how this head divides its attention "
+                "among kinds of tokens. The Jensen-Shannon distance between the two distributions is "
+                f"{best['value']:.2f} ({best['baseline']:.2f} with uniform attention)."
             )
             found.append(Fact(self.name, text, best["source"]))
         return found

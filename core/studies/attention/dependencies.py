@@ -124,8 +124,8 @@ class DependenciesStudy(Study[DependenciesOptions, Pieces[RelationSums]]):
         judged = any(score.q is not None for score in chosen)
         relations = plural(len(sure), len(chosen), "relations")
         tested = (
-            f"For {relations}, a head attends along the relation significantly more than distance and word classes "
-            "predict."
+            f"For {relations}, the best head attends to the related word significantly more than distance and word "
+            "classes predict."
             if judged
             else "This result does not test whether heads attend along relations more than distance predicts."
         )
@@ -165,8 +165,8 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Copy a score, and add its p-value and its contrast. The contrast is the attention that distance and word classes
-    do not explain."""
+    """Add the p-value and the contrast to a copy of a score. The contrast is the log attention weight that distance and
+    word classes do not explain."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head

@@ -137,8 +137,8 @@ STUDY = FeaturesStudy()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """Return one score per head, feature and statistic, such as "max". For a feature that no input has, return only a
-    note."""
+    """Return one score per head, feature and statistic, such as "max". If no input has a feature, return a note
+    instead."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():

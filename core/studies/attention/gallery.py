@@ -64,7 +64,7 @@ def input_scores(
 
 
 def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
-    """Choose inputs for a gallery and sort them by value. Choose the highest and lowest values, and one per decile."""
+    """Choose the inputs with the highest and lowest values, and one input per decile. Sort them by value."""
     defined = np.flatnonzero(~np.isnan(values))
     order = defined[np.argsort(-values[defined], kind="stable")]
     count, places = len(order), {}

@@ -80,21 +80,20 @@ class Prepared:
 
 @runtime_checkable
 class Measurement(Protocol):
-    """Accumulates measurements of one kind on one checkpoint. If `tags` is True, they need part-of-speech tags."""
+    """Accumulates one kind of measurement for a checkpoint. If `tags` is True, it needs part-of-speech tags."""
 
     tags: bool
 
     def sums(self, at: InputOffset) -> Sums:
-        """Return the sums over all inputs so far. `at` identifies these inputs by their checkpoint, their task and the
-        index of the first input."""
+        """Return the accumulated sums. `at` states the checkpoint, the task and the index of the first input."""
 
 
 @runtime_checkable
 class Measure(Measurement, Protocol):
-    """A way of measuring attention. Several measurements can share one forward pass."""
+    """A measurement that observes the forward pass. Several measurements can share one forward pass."""
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Prepare to measure a batch of inputs, and return the observers for the forward pass of the batch."""
+        """Create the observers that measure a batch of inputs during its forward pass."""
 
 
 def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[SourceText]:
@@ -152,7 +151,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def pipeline_for(measure: Measurement, name: str | None) -> Any:
-    """Return the cached language pipeline for a measurement, or None if it needs no part-of-speech tags."""
+    """Return the language pipeline with the given name, or None if the measurement needs no part-of-speech tags."""
     return worker_cache.pipeline(name) if measure.tags else None
 
 
@@ -441,7 +440,7 @@ def linked_words(
     links: Sequence[Sequence[tuple[tuple[int, int], tuple[int, int]]]],
     pieces: Sequence[Sequence[tuple[int, ...]]] | None = None,
 ) -> LinkedWords:
-    """Convert links between spaCy words to links between the words that consist of the model's tokens.
+    """Convert links between spaCy words to links between words that consist of model tokens.
 
     A token that spans two words joins them. Links inside such a word, or to a word without tokens, are left out.
 

@@ -21,7 +21,7 @@ class InputOffset:
 
 @dataclass(frozen=True)
 class Sums:
-    """Base class of sums of attention measurements over inputs. Each of `layers` layers has `heads` heads."""
+    """Base class of attention measurements that are summed over inputs, for `layers` layers with `heads` heads each."""
 
     at: InputOffset
     layers: int
@@ -54,8 +54,7 @@ class FeatureSums(Sums):
 
 @dataclass(frozen=True)
 class RelationSums(Sums):
-    """Sums of attention along relations between words. `distances` contains, for each relation, the number of links at
-    each distance."""
+    """Sums of attention along relations between words. `distances` counts the links of each relation by distance."""
 
     relations: tuple[str, ...]
     distances: Summed[tuple[dict[int, int], ...]]
@@ -63,7 +62,7 @@ class RelationSums(Sums):
 
 @dataclass(frozen=True)
 class StatisticsSums(Sums):
-    """Sums of head statistics over inputs, and sums of distances between heads over `rows` rows of attention maps."""
+    """Sums of head statistics over inputs, and of distances between heads over `rows` rows of attention maps."""
 
     distances: Summed[np.ndarray]
     rows: Summed[int]
@@ -71,7 +70,7 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class BudgetSums(Sums):
-    """Sums of the attention of heads to kinds of tokens. If `syntax` is True, governors and dependents are included.
+    """Sums of attention to each category of keys. If `syntax` is True, governors and dependents are categories too.
 
     `by_class`, `drawn`, `counts` and `even` are as in `core.scoring.budget.BudgetAttention`; empty unless requested.
     """
@@ -85,7 +84,7 @@ class BudgetSums(Sums):
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Sums of raw and effective attention to each type of token, and of the correlation r between the two.
+    """Sums over inputs of raw and effective attention to each token type, and of the correlation r between the two.
 
     `by_length` has the sum of r and the number of inputs for each number of tokens; `squares` has sums of r squared.
     """
@@ -103,7 +102,7 @@ class RoleSums(Sums):
 
 @dataclass(frozen=True)
 class NormSums(Sums):
-    """Sums over inputs: norm-based attention to features, its statistics, and vector norms by type of token."""
+    """Sums of norm-based attention over inputs: attention to features, statistics, and vector norms by token type."""
 
     features: FeatureSums
     statistics: StatisticsSums
@@ -111,8 +110,7 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Sums over inputs of three quantities: distances between heads, attention maps, and how much nearer other heads
-    are than the same head on another input.
+    """Sums over inputs: distances between heads, resized attention maps, and the comparison `nearer` across inputs.
 
     Attributes:
         distances: sums over `rows` map rows. *Shape:* (head, head).
@@ -133,6 +131,6 @@ class PatternSums(Sums):
 
 @dataclass(frozen=True)
 class Pieces(Generic[S]):
-    """Sums from several units of work. Sums for the same checkpoint and task are merged."""
+    """The sums from several work units. Sums for the same checkpoint and task are merged."""
 
     pieces: Annotated[tuple[S, ...], MergedBy("at.checkpoint", "at.task", order="at.start")]

@@ -61,13 +61,13 @@ class Score(Result):
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """Return the contrast with its interval. The contrast is the part of the log attention weight that other
-        factors, such as token position, do not explain."""
+        """Return the contrast with its interval. The contrast is the part of the log attention weight that position and
+        other factors do not explain."""
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod
     def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return the scores of single heads. Rows that only state why a value is missing are ignored."""
+        """Return the scores of single heads. Rows without a head or without a value are ignored."""
         return [score for score in cls.among(rows) if score.layer is not None and score.value is not None]
 
 
@@ -126,8 +126,7 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """One statistic of a head. For the statistic "place", the record has the head's coordinates in the similarity
-    plot."""
+    """One statistic of a head. If `statistic` is "place", `x` and `y` are its coordinates in the similarity plot."""
 
     queries: int | None = None
     x: float | None = None
@@ -223,8 +222,8 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """A number about a head in a group of similar heads. `statistic` states which: the number of the group, or how
-    clearly the head belongs to this group."""
+    """The group of similar heads to which a head belongs. If `statistic` is "group", `value` is the group number. If it
+    is "clear", `value` is the silhouette."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")
@@ -376,8 +375,8 @@ def above_null(
 
 
 def outstanding(rows: Sequence[Row], by: str) -> list[list[Row] | str]:
-    """Return a table with the three rows that have the largest values in column `by`, for each checkpoint, task,
-    statistic and feature. Notes that state why values are missing come last."""
+    """Return a table of the highest-ranked rows, then notes on missing values. The table has the three rows with the
+    largest `by` for each checkpoint, task, statistic and feature."""
     groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
     for row in rows:
         score = Score.of(row)

@@ -38,16 +38,13 @@ class RedundancyOptions(AttendingOptions):
         str | None, Flag("second checkpoint to measure, such as one that was fine-tuned from the first checkpoint")
     ] = None
     queries: Annotated[
-        int, Flag("number of map rows (queries) per input from which distances between heads are computed", least=1)
+        int, Flag("number of queries (map rows) per input for computing the distances between heads", least=1)
     ] = 4
-    groups: Annotated[
-        int, Flag("largest number of groups into which heads with similar mean patterns are clustered", least=2)
-    ] = 6
+    groups: Annotated[int, Flag("largest number of groups of heads with similar mean attention patterns", least=2)] = 6
     random: Annotated[
         int,
         Flag(
-            "number of models with random weights, which serve as a baseline for how often heads have similar "
-            "attention patterns",
+            "number of models with random weights that serve as the baseline for similarities between heads",
             least=0,
         ),
     ] = 0
@@ -100,7 +97,7 @@ STUDY = RedundancyStudy()
 
 
 def alike(sums: PatternSums, *, groups: int) -> list[Result]:
-    """Return one record per head with its nearest head and its group, then one record per group."""
+    """Find the nearest head and the group of similar heads for every head. Return records of heads, then of groups."""
     distances = _distances(sums) / max(sums.rows, 1)
     if len(distances) < 2 or not sums.rows:
         return []
@@ -160,7 +157,7 @@ def repeated(sums: PatternSums) -> list[Result]:
 
 
 def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[LikenessKept]:
-    """For each pair of settings (checkpoint and task) with the same heads, correlate the similarities between heads."""
+    """For every two settings (checkpoint and task) with the same heads, correlate their similarities between heads."""
     results = []
     for first, other in combinations(pieces, 2):
         if first.names != other.names or not (first.rows and other.rows):

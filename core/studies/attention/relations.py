@@ -142,7 +142,7 @@ STUDY = RelationsStudy()
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":
-    """Count links at each distance in one direction. In causal models, only links to earlier words count."""
+    """Count the links at each distance. In causal models, leave out links whose key comes after the query."""
     if not causal:
         return Counter(distances)
     return Counter({d: n for d, n in distances.items() if (d < 0) == (direction == "forward")})

@@ -92,8 +92,8 @@ class RolesOptions(AttendingOptions):
     times: Annotated[
         float,
         Flag(
-            "smallest ratio between the attention weight of a head and its baseline at which the head has a role "
-            "(such as attending to the previous token)",
+            "smallest ratio of attention weight to baseline for a head to have a role (such as attending to the "
+            "previous token)",
             least=1,
         ),
     ] = TIMES
@@ -162,9 +162,9 @@ class RolesStudy(Attending[RolesOptions, RoleSums]):
         scores = [score for score in RoleScore.of_heads(rows) if score.has and score.statistic == score.role]
         counts = {role: sum(score.role == role for score in scores) for role in dict.fromkeys(s.role for s in scores)}
         heads, n = len({score.name for score in scores}), max(int(score.n or 0) for score in RoleScore.of_heads(rows))
-        counted = ", ".join(f"{count} for the role {role}" for role, count in counts.items())
+        counted = ", ".join(f"{role} ({count} head{'s' * (count != 1)})" for role, count in counts.items())
         heads_have = "1 head has" if heads == 1 else f"{heads} heads have"
-        counted = f" The number of heads is {counted}." if counted else ""
+        counted = f" The role{' is' if len(counts) == 1 else 's are'} {counted}." if counted else ""
         return Headline(
             f"{heads_have} a role, such as attending to the previous token.{counted}",
             n,

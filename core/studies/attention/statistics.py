@@ -47,7 +47,7 @@ class StatisticsOptions(AttendingOptions):
 
     queries: Annotated[
         int | None,
-        Flag("number of map rows (queries) per input from which distances between heads are computed", least=1),
+        Flag("number of queries (map rows) per input for computing the distances between heads", least=1),
     ] = 4
 
 
@@ -92,11 +92,14 @@ class StatisticsStudy(Attending[StatisticsOptions, StatisticsSums]):
         kinds = [position.kind for position in mine]
         counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
         most_first = sorted(counts.items(), key=lambda pair: -pair[1])
-        counted = ", ".join(f"{count} {BEHAVIOUR[kind or 'other']}" for kind, count in most_first)
+        told = [(count, *BEHAVIOUR[kind or "other"].split(" ", 1)) for kind, count in most_first]
+        counted = ", ".join(f"{count} {verb}{'s' * (count == 1)} {what}" for count, verb, what in told)
         others = picked(Score.of_heads(rows), checkpoint=places[0].checkpoint, task=places[0].task)
         inputs = max((int(score.n or 0) for score in others if score.statistic != "place"), default=mine[0].n)
         task = task_name(places[0].task)
-        return Headline(f"On {task}, among the {len(mine)} heads of the model, {counted}.", inputs, "inputs")
+        return Headline(
+            f"On {task}, the {len(mine)} heads of the model behave as follows: {counted}.", inputs, "inputs"
+        )
 
 
 STUDY = StatisticsStudy()

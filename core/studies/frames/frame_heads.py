@@ -206,8 +206,8 @@ class FrameHeadsOptions:
     distance: Annotated[
         str,
         Flag(
-            "how --nearest finds words: strings (by spelling, which can confuse repeated words, as in the code of "
-            "Kovaleva et al. 2019) or places (by annotated token positions)"
+            "how --nearest locates words: strings (by spelling, as in the code of Kovaleva et al. 2019, which can "
+            "confuse repeated words) or places (by annotated token positions)"
         ),
     ] = "strings"
     one_span: bool = True
@@ -228,8 +228,7 @@ class FrameHeadsOptions:
 
 @dataclass(frozen=True)
 class Draws:
-    """Sums of frame-link scores over n sentences or links: the observed scores, and those in random draws from each
-    null model.
+    """The sums of frame-link scores over n sentences or links, as observed and in random draws from each null model.
 
     Attributes:
         habits: attention of each head to the previous, next and first position. *Shape:* (head,) each.
@@ -260,7 +259,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of heads on frame links, and sums of such scores in random draws from the null models."""
+    """The scores of heads on frame links, as observed and in random draws from the null models."""
 
     sentences: tuple[FrameSentence, ...]
     draws: tuple[Draws, ...]
@@ -308,8 +307,8 @@ class FrameHeadsStudy(Study[FrameHeadsOptions, Scores]):
     def results(self, options: FrameHeadsOptions, merged: Scores) -> list[Result]:
         if not merged.draws:
             raise InputError(
-                "In a decoder, at least one link must lead to an earlier token, because queries cannot attend to later "
-                "keys; got none. Choose the direction later_to_earlier or target_to_element, or other sentences."
+                "A decoder needs at least one link to an earlier token, because queries cannot attend to later keys; "
+                "got none. Choose the direction later_to_earlier or target_to_element, or other sentences."
             )
         # Heads in layers with attention
         known = np.flatnonzero(~np.isnan([scored.scores for scored in merged.sentences]).any(0))
@@ -489,7 +488,7 @@ def unpacked(text: str, draws: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Entry:
-    """The frame links that are scored together, as token positions: all links of a sentence, or a single link."""
+    """Frame links (as token positions) that get one score: all links of a sentence, or a single link."""
 
     input: int
     links: Links
@@ -498,7 +497,8 @@ class Entry:
 def entries_of(
     encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> list[Entry]:
-    """Group frame links into entries, which are scored one by one. An entry is a sentence or, if requested, a link."""
+    """Group frame links by sentence or, if `average` is "links", keep every link separate. Each entry gets one
+    score."""
     entries = []
     for k, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
         links = links_in_pieces(encoding, sentence, core=options.core)
@@ -510,7 +510,7 @@ def entries_of(
 def score_sentences(
     checkpoint: "models.checkpoint.Checkpoint", sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> Scores:
-    """Score every head on each sentence or link, and sum the scores in random draws from the null models."""
+    """Score every head on each sentence or frame link. Also sum these scores in random draws from the null models."""
     encodings = [checkpoint.encode(sentence.text) for sentence in sentences]
     how: dict[str, Any] = {"direction": options.direction, "pairing": options.pairing, "causal": checkpoint.causal}
     entries = [entry for entry in entries_of(encodings, sentences, options) if pairs_of(entry.links, **how)]
@@ -645,7 +645,7 @@ class _Nulls:
     def draws(
         self, checkpoint: "models.checkpoint.Checkpoint", count: int, seed: int, fixed: list[dict[str, float]]
     ) -> Draws:
-        """Sum the link scores over all sentences for each of `count` random draws from the null models."""
+        """Sum the frame-link scores over all sentences in each of `count` random draws from the null models."""
         entries, flat = self.entries, self.flat
         moved = [
             np.stack([flat[entry.input, (k, "place", j)] for j in range(len(self.places[k]))])

@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
 
 def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
-    """Find the words that may evoke a frame according to the lexicon. Predicates come first."""
+    """Find the words that may evoke a frame according to the lexicon. Return predicates first."""
     targets = []
     for number, word in enumerate(tagged.words):
         frames = [pair for lemma in lemmas(word.text) for pair in lexicon.frames(lemma, word.pos)]
@@ -112,7 +112,7 @@ class DistanceNull:
     def at(
         self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
     ) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Compute the mean score of links after shifting them to every possible position in sentences without frames.
+        """Shift the links to every possible position in sentences without frames, and return the mean score.
 
         Also return the number of positions. The result is NaN and 0 if the links fit nowhere. `how` holds arguments of
         `pairs_of`; `without_first` leaves out position 0.
@@ -174,8 +174,8 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the values by which heads are ranked. For "difference", the baseline `others`, if any, is
-        subtracted."""
+        """Return the values by which heads are ranked. For "difference", return the score minus the baseline `others`,
+        if any."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
@@ -217,7 +217,7 @@ def picture(
     *,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
-    """Score all heads along the frame links of one sentence. If the sentence has no baseline, `null` creates it."""
+    """Score all heads along the frame links of one sentence. `null` creates a baseline if the sentence has none."""
     if not links:
         raise InputError(
             "The target and the element of a frame must have different tokens; the marked words share a token. Mark "
@@ -256,8 +256,8 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
     )
     if not ranking.visible:
         raise InputError(
-            "In a decoder, at least one key must not come after its query; here every key comes later. Use the "
-            "direction later_to_earlier."
+            "A decoder needs at least one key that is not after its query; here, all keys are later. Use the direction "
+            "later_to_earlier."
         )
     return encoding, ranking
 
@@ -270,8 +270,8 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
     sentence = f"Head {row['name']} attends from “{ends[0]}” to “{ends[1]}” (weight {row['score']:.2f})"
     if links.borrowed:
         return (
-            f"{sentence}. This sentence has no other pair of tokens at the same distance. At this distance in the "
-            f"bundled sentences ({links.borrowed:,} pairs of tokens), the mean weight is {row['same_distance']:.2f}. "
+            f"{sentence}. This sentence has no other pair of tokens at the same distance. In the "
+            f"bundled sentences, {links.borrowed:,} such pairs have a mean weight of {row['same_distance']:.2f}. "
             f"Head {row['name']} ranks first among {len(rows)} heads."
         )
     if links.places == 1:
@@ -287,14 +287,14 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
     for name, spans in (("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)):
         if not positions(encoding, spans):
             raise InputError(
-                f"The {name} must be in the part of the text that the checkpoint can read; it comes after this "
-                "part. Shorten the text."
+                f"The {name} must be within the maximum length of the checkpoint; it comes after this length and was "
+                "truncated. Shorten the text."
             )
     return links_in_pieces(encoding, sentence, core="any")
 
 
 def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list[dict[str, Any]]:
-    """Create a table of three attention distributions of one head: from the element, from the target, to the target.
+    """Tabulate the attention of one head from the frame element, from the target, and to the target.
 
     Each row is one position of one distribution. Columns are line, position, token, weight and mark ("element",
     "target", "sink" or ""). "from the element" and "from the target" are mean map rows of the tokens; "to the target"

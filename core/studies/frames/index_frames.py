@@ -40,7 +40,7 @@ class IndexFramesOptions:
 
 @dataclass(frozen=True)
 class Indexed:
-    """One part of a FrameNet release. `lines` holds its sentences as compressed JSON lines in base64."""
+    """Some annotated sentences of a FrameNet release. `lines` contains them as compressed JSON lines in base64."""
 
     release: str
     folder: str

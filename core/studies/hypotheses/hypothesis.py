@@ -63,8 +63,8 @@ class RowChoice:
 
     @classmethod
     def parse(cls, text: str, *, data: str | None = None) -> "RowChoice":
-        """Parse a selection of examples such as "mrpc" or "mrpc:train:200:1" (task, split, limit, seed). A limit of 0
-        selects all examples. Raises InputError if the text is invalid."""
+        """Parse a selection of examples, written as "task:split:limit:seed" or only "task". A limit of 0 selects all
+        examples. Raises InputError if the text is invalid."""
         task, *others = text.rsplit(":", text.count(":")) if not text.endswith((".csv", ".tsv")) else [text]
         split, limit, seed = (*others, *("dev", "200", "0")[len(others) :])[:3]
         if (
@@ -189,12 +189,9 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         ids = list(dict.fromkeys(criterion.hypothesis for criterion in criteria))
         met = {name: sum(c.criterion == name and c.state == "met" for c in criteria) for name in ("held out", "causal")}
         n = max((criterion.n or 0 for criterion in criteria), default=0)
-        hypotheses = "1 hypothesis" if len(ids) == 1 else f"{len(ids)} hypotheses"
+        hypotheses = f"{len(ids)} preregistered {'hypothesis' if len(ids) == 1 else 'hypotheses'}"
         return Headline(
-            (
-                f"{met['held out']} of {hypotheses} registered in advance were confirmed on held-out examples, and "
-                f"{met['causal']} were also confirmed by ablation."
-            ),
+            (f"Held-out examples confirmed {met['held out']} of {hypotheses}, and ablation confirmed {met['causal']}."),
             n,
             "inputs",
             "",
@@ -202,7 +199,7 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         )
 
     def keep(self, db: Database, run: Finished[HypothesisOptions, Parts]) -> None:
-        """Store the test result and runs of each hypothesis, unless the run was imported or hypotheses have changed."""
+        """Store the test results of hypotheses. Do nothing if the run was imported or a hypothesis has changed."""
         if is_imported(db, run.run) or not _is_as_registered(db, run.options):
             return
         registered = {stored.hypothesis for stored in hypotheses(db)}
@@ -270,7 +267,7 @@ def _hashed(value: Any) -> str:
 
 
 def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.checkpoint.Checkpoint") -> None:
-    """Raise InputError if a selection has duplicate inputs, or if a test example was used to form the hypothesis."""
+    """Raise InputError if the examples for forming and testing a hypothesis overlap or contain duplicates."""
     before: set[str] = set()
     both = []
     for choice in (thought, judged):
@@ -298,8 +295,7 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
 
 
 def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
-    """Return the default examples for a kind of hypothesis: those that suggest the hypothesis, and those that test
-    it."""
+    """Return the default examples for forming and for testing a hypothesis of the given kind."""
     study = predicate_of(predicate).study
     if study == "frame-heads":
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
@@ -431,7 +427,7 @@ class Batch:
 def criteria_of(
     hypotheses: Sequence[Hypothesis], batch: Batch, runs: Sequence[StudyRun], partials: Partials
 ) -> list[Criterion]:
-    """Decide which criteria each hypothesis meets, based on the merged results of study runs."""
+    """Test every hypothesis against all criteria, based on the results of study runs. P-values are Holm-corrected."""
     sources = {run.key: run.source for run in runs}
     table = [_criteria(hypothesis, batch, sources, partials) for hypothesis in hypotheses]
     for criterion in LEVELLED:
@@ -564,8 +560,8 @@ def _merged(run: StudyRun, parts: Sequence[UnitPart]) -> Any:
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Return two records per head: how many criteria the best hypothesis about the head meets, and whether any
-    hypothesis meets both "held out" and "causal"."""
+    """Return two records per head: the most criteria that a hypothesis about the head meets, and whether a hypothesis
+    meets both "held out" and "causal"."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

@@ -28,8 +28,8 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class UnitPart:
-    """The outcome of one unit of work in a job that runs several studies: the result as JSON with its provenance, or
-    the error that was raised."""
+    """The result of one work unit (JSON) with its provenance, or its error message, in a job that runs several
+    studies."""
 
     number: int
     order: int
@@ -43,7 +43,7 @@ class UnitPart:
 
 @dataclass(frozen=True)
 class Parts:
-    """The partial results of all studies in a joint job, with one part for each unit of work."""
+    """The results of all work units in a job that runs several studies."""
 
     parts: Annotated[tuple[UnitPart, ...], SortedBy("number", "order")]
 
@@ -67,7 +67,7 @@ class JointJob(Study[O, Parts]):
 
 
 def joint_units(name: str, number: int, units: Sequence[Unit], first: int = 0) -> list[Unit]:
-    """Convert the units of work of one study to units of the joint job."""
+    """Convert the work units of one study to work units of a job that runs several studies."""
     return [
         Unit(
             f"{name} {unit.key}",
@@ -92,7 +92,7 @@ def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
 
 
 def where_from(parts: Sequence[UnitPart]) -> dict[str, Any]:
-    """Combine the provenance of units. Fields on which all units agree are kept, and each example ID is listed once."""
+    """Merge the provenance of work units. List each example ID once, and take all other fields from the first unit."""
     said = [json.loads(part.provenance) for part in parts]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())

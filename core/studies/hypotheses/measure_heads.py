@@ -43,7 +43,7 @@ TASK, ROWS, FEWER = "sst2", 300, 100  # FEWER: of studies that run the model aga
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Asked:
-    """One study in a joint job. `given` contains options as JSON. The other options have default values."""
+    """A requested study in a joint job. `given` has its options as JSON. Other options have default values."""
 
     study: str
     given: str = "{}"

@@ -213,8 +213,8 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
     named = ("feature", "offset", "category", "relation", "component", "class")
     if parameters.get("control") and parameters["control"] in (parameters.get(name) for name in named):
         raise InputError(
-            f"The control property of the predicate {key} must differ from the property with which it is compared; "
-            f'both are "{parameters["control"]}". Change one of them.'
+            f"The predicate {key} must compare two different properties; the property and its control are both "
+            f'"{parameters["control"]}". Change one of them.'
         )
     return tuple(whole)
 
@@ -239,17 +239,17 @@ class Hypothesis:
 
     @property
     def least_name(self) -> str:
-        """Return the name of the parameter that sets the smallest effect that counts."""
+        """Return the name of the parameter that sets the smallest effect of interest: "margin" or "least"."""
         return "margin" if self.predicate == "needed-for" else "least"
 
     @property
     def least(self) -> float:
-        """Return the smallest effect that counts, in the unit in which the effect is measured."""
+        """Return the smallest effect of interest, in the unit of the measured effect."""
         default = next(p.default for p in predicate_of(self.predicate).parameters if p.name == self.least_name)
         return float(self.parameter(self.least_name) or default or 0)
 
     def with_least(self, least: float) -> "Hypothesis":
-        """Return a copy of the hypothesis in which `least` is the smallest effect that counts."""
+        """Return a copy of the hypothesis with `least` as the smallest effect of interest."""
         others = tuple(pair for pair in self.parameters if pair[0] != self.least_name)
         return replace(self, parameters=(*others, (self.least_name, repr(least))))
 
@@ -263,7 +263,7 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return True if the hypothesis is about words with a feature. If so, intervals resample word types."""
+        """Return True if the hypothesis is about attention to words. Its intervals then resample word types."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property

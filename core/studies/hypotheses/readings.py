@@ -44,13 +44,13 @@ class Reading:
 
     @property
     def is_beyond(self) -> bool:
-        """Return True if the whole confidence interval is above the smallest effect that counts."""
+        """Return True if the lower bound of the confidence interval is above `least`."""
         return self.interval.low is not None and self.interval.low > self.least
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence from one run for a hypothesis: the effect, the effect beyond other explanations, and its specificity.
+    """The evidence from one run for a hypothesis: effect, effect beyond other explanations, and specificity.
 
     A text instead of a value states why it is missing. `causal` is set only if the run intervenes in the model.
     """
@@ -73,7 +73,7 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
 
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
-    """Return the mean over inputs for one head, with a one-sided test of whether the mean exceeds `least`."""
+    """Compute the mean over inputs for one head, and test (one-sided) whether this mean exceeds `least`."""
     shifted = reading(measure, above(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
@@ -81,14 +81,14 @@ def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) 
 
 
 def above(means: Means, least: float) -> Means:
-    """Copy accumulated means, and subtract `least` from the value of every input."""
+    """Return a copy of accumulated means, with `least` subtracted from the value of every input."""
     shifted = means.columns(range(means.sums.shape[-1]))
     shifted.sums = means.sums - least * means.counts[:, :, None, :]
     return shifted
 
 
 def halves_of(measure: str, means: Means, column: int, head: Head, least: float = 0.0) -> tuple[Reading, ...] | str:
-    """Extract the value of one head in each half of the inputs, or explain why a half has no value."""
+    """Return the value of one head in each half of the inputs, or a text that explains why a half has no value."""
     both = tuple(beyond(measure, means.columns([column]).half(parity), least, head) for parity in (0, 1))
     numbers = tuple(half for half in both if isinstance(half, Reading))
     return numbers if len(numbers) == len(both) else "a half has no such inputs"
@@ -266,7 +266,7 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Accumulate one number per example, such as the change in loss, as the score of a single head."""
+    """Accumulate one number per example, such as the change in loss. The result has one layer with one head."""
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means
@@ -303,13 +303,13 @@ def _needed(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
-    """Extract the evidence for a hypothesis. Its effect must exceed `random`, the effect with random weights."""
+    """Return the evidence for a hypothesis. Its effect must exceed `random`, the effect with random weights."""
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     return READERS[hypothesis.predicate](beyond, partial, head)
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect of k random heads. One more random head exceeds it with probability 1 / (k + 1)."""
+    """Return the largest effect of k random-weight heads. Another such head exceeds it with probability 1 / (k + 1)."""
     effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
     return max(effects, default=0.0)
 
@@ -329,7 +329,7 @@ def _effects(hypothesis: Hypothesis, partial: Any) -> Iterator[float]:
 
 
 def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the share of the logit difference that patching a head recovers, compared with heads in its layer."""
+    """Measure which share of the logit difference patching a head recovers, compared with other heads in its layer."""
     head.within(partial.layers, partial.heads)
     made = partial.made.astype(bool) & (np.abs(partial.first - partial.second) >= FLOOR)
     turn, whole = np.sign(partial.first - partial.second), np.abs(partial.first - partial.second)
@@ -342,7 +342,7 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the share of the logit difference that an edge carries, compared with other edges from the same layer."""
+    """Measure which share of the logit difference an edge carries, compared with other heads of the same layer."""
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
     own_index = names.index(edge_name(head, reader, kind))
@@ -425,7 +425,7 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 
 
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
-    """Compute a fraction of maps with its Wilson interval, and the p-value of a binomial test against `least`."""
+    """Compute the fraction of maps in `hits`, with a Wilson interval and a binomial test against `least`."""
     if not len(hits):
         return Reading(measure, Interval(None, n=0), 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))
@@ -509,7 +509,7 @@ def _gap(similarity: np.ndarray, its: int) -> float:
 
 
 def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure attention along frame links, compared with the same distance elsewhere and with four null models."""
+    """Compare attention along frame links with attention at the same distance elsewhere, and with four null models."""
     if not partial.draws:
         nothing = "no link can be seen by a query of this checkpoint"
         return Evidence(nothing, nothing, nothing, nothing)

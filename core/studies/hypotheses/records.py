@@ -47,7 +47,8 @@ class Criterion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CriteriaMet(Result):
-    """The number of criteria that the best hypothesis about a head meets, stored as a head score."""
+    """A test result of a head: the most criteria that one hypothesis meets, or 1 if one meets "held out" and
+    "causal"."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("criteria met",)
     FIGURE = Figure("value", "{statistic}")

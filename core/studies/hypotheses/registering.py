@@ -71,8 +71,8 @@ class Proposal:
         """Return the proposed hypothesis, without an ID. Raises InputError if it is invalid."""
         if self.head.part:
             raise InputError(
-                f"Hypotheses can only be registered for models with one set of heads; {self.head} belongs to an "
-                "encoder-decoder, which has three. Choose a head of another checkpoint."
+                f"Hypotheses can only be registered for encoders and decoders; {self.head} belongs to an "
+                "encoder-decoder. Choose a head of another checkpoint."
             )
         return Hypothesis("", *self.head, self.predicate, checked(self.predicate, self.parameters))
 
@@ -128,7 +128,7 @@ def register(
 
 
 def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[Row]:
-    """Find earlier runs and jobs with the same weights. For each of them, count how many test inputs it has used."""
+    """Find earlier runs and jobs with the same weights. Count how many of the test inputs each of them has used."""
     wanted, ids = {mark for _, _, *marks in judged for mark in marks}, {row_id for row_id, *_ in judged}
     rows_of: dict[tuple[str, str, str | None], dict[str, TaskRow]] = {}
     sentences_of = cache(_sentences_of)

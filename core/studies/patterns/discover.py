@@ -138,8 +138,7 @@ class DiscoverStudy(Study[DiscoverOptions, Discovered]):
         return Done(Discovered((summary,), tuple(clusters), tuple(exemplars)), provenance)
 
     def results(self, options: DiscoverOptions, merged: Discovered) -> list[Result]:
-        """Return the result rows: for each checkpoint the stability of its clustering, then all clusters, then their
-        exemplar maps."""
+        """Return the result rows: the stability of each clustering, then all clusters, then their exemplar maps."""
         return [*merged.found, *merged.clusters, *merged.exemplars]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -162,9 +161,9 @@ class DiscoverStudy(Study[DiscoverOptions, Discovered]):
             found.maps,
             "maps",
             f"{found.clustered:.0%} of the maps are in a cluster (95 % CI {100 * found.low:.0f} to "
-            f"{100 * found.high:.0f}). To test stability, the {half} are split at random into halves, "
-            "and all maps are clustered twice, once from each half. The two clusterings have a mean adjusted Rand "
-            f"index of {weaker:.2f} ({low:.2f} to {high:.2f} in 95 % of the splits)",
+            f"{100 * found.high:.0f}). To test stability, all maps are clustered twice, each time from "
+            f"a random half of the {half}. The two clusterings have a mean adjusted Rand index of"
+            f" {weaker:.2f} ({low:.2f} to {high:.2f} in 95 % of the splits)",
             f"For random data without clusters, the adjusted Rand index is at most {found.baseline:.2f}.",
         )
 

@@ -13,14 +13,14 @@ from ..records import Figure, Result, column, stated
 
 @dataclass(frozen=True, kw_only=True)
 class PartResult(Result):
-    """Base class of records whose kind is stored in the column `part`."""
+    """Base class of records. The column `part` states the kind of the record."""
 
     BY: ClassVar[str] = "part"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow(PartResult):
-    """Base class of records about how frequent attention patterns are, with checkpoint, task and classifier."""
+    """Base class of records about the frequency of attention patterns."""
 
     checkpoint: str
     task: str | None = None
@@ -50,7 +50,7 @@ class ClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadClass(ClassRow):
-    """The most frequent pattern class of a head, its share, and how many maps of the head are in each class."""
+    """The most frequent pattern class of a head, with its share. `counts` has the number of maps in each class."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "{statistic} {name}|{task}")
@@ -116,12 +116,12 @@ class MovedShare(ClassRow):
 
     @property
     def change(self) -> Estimate:
-        """Return the change in the share, with an interval that is not corrected for the number of classes."""
+        """Return the change in the share of a class, with a confidence interval for this class alone."""
         return Estimate(self.share, self.low, self.high, "share")
 
     @property
     def joint(self) -> Estimate:
-        """Return the change in the share, with a confidence interval that holds jointly for all classes."""
+        """Return the change in the share of a class, with a simultaneous confidence interval for all classes."""
         return Estimate(self.share, self.low_all, self.high_all)
 
 
@@ -310,9 +310,9 @@ class DiscoveredPatterns(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class PatternCluster(PartResult):
-    """A cluster of attention maps. Cluster 0 contains the maps that are in no cluster. `counts` has the number of maps
-    in each class, and `share` is the fraction of maps in the most frequent class. `cuts_across` is True if this
-    fraction is significantly below 80 %."""
+    """A cluster of attention maps. Cluster 0 contains the maps outside all clusters. `counts` has the number of maps in
+    each class, and `share` is the fraction in the most frequent class. `cuts_across` is True if this fraction is
+    significantly below 80 %."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("cluster",)
     FIGURE = Figure("share", "share of {name}", "cluster {cluster}")

@@ -143,7 +143,7 @@ class TrainPatternsOptions:
 
 @dataclass(frozen=True)
 class Final:
-    """The trained pattern classifier (safetensors in base64), the size of its maps, and its cropped training maps."""
+    """The trained pattern classifier (safetensors in base64), its map size, and the number of cropped training maps."""
 
     weights: str
     size: int
@@ -180,8 +180,8 @@ class TrainPatternsStudy(Study[TrainPatternsOptions, Trained]):
         patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
         if not any(kept.column("headline")):
             raise InputError(
-                "Evaluation needs maps that were drawn at random and labelled without a suggestion; the "
-                f"{len(kept.maps)} labelled maps include none of these. Label some maps in random order with "
+                "Evaluation needs maps that were drawn at random and labelled without a suggestion; got none among "
+                f"{len(kept.maps)} labelled maps. Label some maps in random order with "
                 "suggestions off."
             )
         maps = len(kept.maps)
@@ -333,7 +333,8 @@ def _measured(snapshot: str) -> np.ndarray:
 
 
 def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUnit) -> tuple[list[int], list[int]]:
-    """Return the training and test maps of a fold. They share no input, head or checkpoint (see `fold.split`)."""
+    """Return the indices of the training and test maps in a fold. `fold.split` states what the two sets must not share:
+    inputs, heads or checkpoints."""
     everything = list(range(len(snapshot.maps)))
     if fold.kind == "final":
         return everything, []
@@ -393,7 +394,7 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
 
 
 def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
-    """Score a classifier on one kind of held-out data, together with a baseline that knows only the layer and head."""
+    """Score a classifier on one kind of held-out maps, and a baseline that knows only the layer and head of a map."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
@@ -422,7 +423,8 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
 
 
 def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> list[HeldOutScore]:
-    """Score the classifier on the user's own maps of held-out inputs, if it was also trained on bundled labels."""
+    """Score the classifier on the user's held-out maps. Return [] unless it was trained on user-labelled and bundled
+    maps."""
     own = {snapshot.facts[k]["map_id"] for k in snapshot.own}
     chosen = [fold.among(own) for fold in folds]
     chosen = [fold for fold in chosen if fold.map_ids]
@@ -442,7 +444,7 @@ def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[Hel
 
 
 def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> list[Result]:
-    """Return one record for each class, confusion, calibration bin and held-out map."""
+    """Return records of the scores by class, the confusion matrix, the calibration curve, and every held-out map."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     results: list[Result] = [ClassScore.of(row) for row in held_out.per_class]
@@ -464,7 +466,8 @@ def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> l
 
 
 def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
-    """Collect the held-out predictions for every map. Each key of `parts` states what was held out, such as inputs."""
+    """Collect the held-out predictions for every map. Keys of `parts`, such as "unseen inputs", state what was held
+    out."""
     facts = {
         name: (group, int(number))
         for folds in parts.values()

@@ -115,7 +115,7 @@ def _auxiliary(rng: random.Random, *, parting: bool) -> Diagnostic:
 
 
 def linear_rule(task: str, sentence: GoldSentence, place: int) -> int:
-    """Predict a label from word order alone, such as the grammatical number of the noun that is nearest."""
+    """Predict a label from word order alone, such as the number (singular or plural) of the last noun before a word."""
     words = [word.text for word in sentence.words]
     if task == AUXILIARY:
         return int(not any(word in _AUXILIARIES for word in words[:place]))
@@ -187,7 +187,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Layer weights [fit, layer] of a probe on a weighted sum of all layers. The first fit uses all sentences."""
+    """Layer weights [fit, layer] of a probe on a weighted sum of layers. Fits after the first use bootstrap samples."""
 
     property: str
     weights: np.ndarray
@@ -195,7 +195,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Probed:
-    """Results of probes on single layers and on weighted sums of all layers, from some units of work."""
+    """The results of probes on single layers and of probes on weighted sums of all layers."""
 
     answered: tuple[Answered, ...]
     mixed: tuple[Mixed, ...]
@@ -281,8 +281,8 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         best = max(layers, key=lambda layer: defined(layer.selectivity))
         return Headline(
             (
-                f"Among {len(layers)} combinations of property and layer, the probe for {best.property} in layer "
-                f"{best.layer} has the largest selectivity. Its accuracy is {best.value:.2f}, compared with "
+                f"Among {len(layers)} probes (one for each property and layer), the probe for {best.property} in layer "
+                f"{best.layer} has the largest selectivity: its accuracy is {best.value:.2f}, compared with "
                 f"{best.control:.2f} on the control task."
             ),
             best.n,
@@ -412,7 +412,7 @@ def _asked(
     for (some, _), own in zip(parts, seen, strict=True):
         if len(own) < 2:
             raise InputError(
-                f"A probe needs at least two classes; all words of {some.part} have the {name} "
+                f"A probe needs at least two classes; all words of {some.part} have the same {name}, "
                 f"{next(iter(own), 'none')!r}. Use more or other sentences."
             )
     classes = tuple(sorted(seen[0], key=lambda label: (len(label), label) if name == ORDER else (0, label)))

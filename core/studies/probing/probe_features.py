@@ -67,7 +67,7 @@ def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence
 
 
 def features_folder() -> Path:
-    """Return the folder in which the features of probes are stored."""
+    """Return the folder in which the input vectors and attention maps of probes are stored."""
     return config.settings().runs / "features"
 
 
@@ -112,7 +112,7 @@ def half_precision(vectors: np.ndarray) -> np.ndarray:
 
 
 def texts_of(encodings: Sequence[Encoding]) -> list[str]:
-    """Return a text for each input that identifies the features of the input."""
+    """Return a string for each input that identifies its stored features."""
     return [f"{encoding.text}\t{encoding.pair}\t{len(encoding)}" for encoding in encodings]
 
 

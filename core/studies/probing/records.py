@@ -36,7 +36,7 @@ class Subnetwork(Valued):
 
     @property
     def change_estimate(self) -> Estimate:
-        """Return the change in score from the unpruned model. An unknown change is 0 without an interval."""
+        """Return the change in score relative to the unpruned model. If it is unknown, return 0 without an interval."""
         return Estimate(float(self.change or 0.0), self.change_low, self.change_high)
 
 
@@ -87,7 +87,7 @@ class ProbedLayer(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class MixingWeight(Result):
-    """The weight of one layer in a probe on a weighted sum of layers, or the weighted mean layer ("centre")."""
+    """The weight of one layer in a probe on a weighted sum of layers, or the centre of gravity of these weights."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mixing", "centre")
     FIGURE = Figure("value", "{kind} of {property}")
@@ -148,7 +148,7 @@ class BestHeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDifference(Valued):
-    """The difference in undirected UAS between trees from all heads and from the best head, paired by sentence."""
+    """The undirected UAS of trees from all heads minus that of trees from the best head, paired by sentence."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
     FIGURE = Figure("value", "difference in undirected UAS")

@@ -54,7 +54,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
     called = "How alike vectors are in {checkpoint}"
 
     def units(self, options: RepresentationOptions) -> list[Unit]:
-        """Return one unit with all examples, because pairs of tokens are sampled across examples."""
+        """Return a single work unit, because pairs of tokens are sampled across all examples."""
         rows = inputs_of_task(options)
         if len(rows) < 2:
             raise InputError(f"At least two inputs must be compared; got {len(rows)}. Raise `--limit`.")
@@ -91,13 +91,13 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
         first, last = pairs[0], pairs[-1]
         return Headline(
             (
-                f"The vectors of words from different inputs have a mean cosine of {first.value:.2f} in the "
+                f"Token vectors from different inputs have a mean cosine similarity of {first.value:.2f} in the "
                 f"embeddings and {last.value:.2f} in layer {last.layer}."
             ),
             last.n,
             "inputs",
             percent(last.low, last.high, "{:.2f}", 1),
-            "A mean cosine of 0 means that the vectors have no common direction.",
+            "A mean cosine similarity of 0 means that the vectors have no common direction.",
         )
 
 

@@ -119,7 +119,7 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """The order in which components are pruned for one random seed, and the pattern classes of the attention maps."""
+    """The pruning order of components for one random seed. `classes` has the pattern classes of attention maps."""
 
     seed: int
     order: tuple[str, ...]
@@ -130,7 +130,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Subnetworks:
-    """All measurements of a pruning study, and the score of always predicting the most frequent dev label."""
+    """The predictions of all pruned models, the pruning orders, and the score of a constant prediction."""
 
     gold: np.ndarray
     constant: str
@@ -174,7 +174,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """For each seed whose pruning order has been computed, return the units of work that retrain subnetworks."""
+        """Return the work units that retrain subnetworks, for every seed whose pruning order has been computed."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
@@ -282,8 +282,8 @@ def check(options: SubnetworksOptions) -> None:
         raise InputError(f"A share of weights must be between 0 and 1; got {wrong_shares[0]:g}. Correct the share.")
     if not (options.structured or (options.scopes and options.moments and options.shares)):
         raise InputError(
-            "A pruning study needs weights to prune or heads to remove; got neither. Set the options scopes, moments "
-            "and shares, or choose subnetworks."
+            "A pruning study must prune weights or compare subnetworks; got neither. Set scopes, moments and shares, "
+            "or turn on the option structured."
         )
 
 
@@ -304,8 +304,8 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def first_loss(steps: Sequence[Subnetwork]) -> tuple[str, Subnetwork | None]:
-    """Describe how many weights can be pruned before the score falls significantly. Return the text, and the first step
-    with such a fall or None. Steps after fine-tuning are preferred. If there are no steps, the text is empty."""
+    """Describe in a sentence which fraction of the weights can be pruned without a significant loss. The sentence is
+    empty if there is no such fraction. Also return the first step with a significant loss, or None."""
     moment = "after" if any(step.moment == "after" for step in steps) else "before"
     ordered = sorted(
         (step for step in steps if step.moment == moment and step.scope == steps[0].scope),
@@ -433,7 +433,7 @@ def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float
 def pruned_after(
     on: "Bench", recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]
 ) -> list[np.ndarray]:
-    """Fine-tune a model. For each (scope, fraction), set its smallest weights to 0, and return the dev predictions."""
+    """Fine-tune a model, then prune it separately to each (scope, fraction) in `points`. Return the dev predictions."""
     model, _ = studies.probing.trials.trial(on, recipe, seed, key)
     weights = deepcopy(model.state_dict())
     predictions = []

@@ -237,14 +237,14 @@ def heads_of(sentence: object) -> np.ndarray:
 
 
 def scored_of(sentence: object) -> np.ndarray:
-    """Mark the words that count in scores, which are all words except punctuation."""
+    """Return a mask of the words that are scored: all words except punctuation."""
     return np.array([plain_relation(word.dep) != "punct" for word in sentence.words])  # type: ignore[attr-defined]
 
 
 def parsed_of(
     kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
 ) -> Parsed:
-    """Count, in each sentence, the words whose governor a probe or baseline predicts correctly."""
+    """Count the correct attachments in each sentence, directed and undirected, for the trees of a probe or baseline."""
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)
@@ -338,7 +338,7 @@ def draw(sentence: object, scores: np.ndarray) -> TreeExample:
 
 
 def single_heads(dev: "Sentences", test: "Sentences", heads: Sequence[Head]) -> SingleHeads:
-    """Build undirected spanning trees from every head on dev and test, and rooted trees from the best head on test."""
+    """Evaluate undirected trees from every head on dev and test, and rooted trees from the best dev head on test."""
     dev_joined, dev_governed, _ = _spanned(dev)
     joined, governed, whole = _spanned(test)
     best = int(dev_joined.sum(1).argmax())

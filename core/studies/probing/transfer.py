@@ -86,13 +86,13 @@ class Predicted:
 
 @dataclass(frozen=True)
 class TransferPartial:
-    """Dev predictions from one or more units of work, as a partial result that can be merged."""
+    """The dev predictions from one or more work units."""
 
     predicted: tuple[Predicted, ...]
 
 
 class TransferStudy(Study[TransferOptions, TransferPartial]):
-    """Measure how layers contribute to a task, by classifiers on their outputs and fine-tuning with frozen layers."""
+    """Compare layers on a task by training classifiers on their outputs and by fine-tuning with frozen layers."""
 
     name, options, partial, arguments = "transfer", TransferOptions, TransferPartial, TrainingUnit
     question = "Which layer is best for the task?"
@@ -169,8 +169,8 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         floor = picked(Transferred.defined(rows), kind="baseline")[0]
         return Headline(
             (
-                f"A classifier that reads the {best.reading} is best on layer {best.layer}, by its score on half of "
-                "the dev examples. On the other half, it scores "
+                f"Layer {best.layer} is the best layer for a classifier that reads the {best.reading}, chosen on half "
+                "of the dev examples. On the other half, the classifier scores "
                 f"{points_more(defined(best.value), 'the same classifier on the last layer')}."
             ),
             best.n,
