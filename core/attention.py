@@ -103,8 +103,8 @@ class Head(tuple[int, int]):
 
 
 def attends(head: Head, attending: Sequence[int]) -> Head:
-    """Return this head. Raises InputError unless its layer is in `attending`, the layers that have attention; an empty
-    `attending` means all layers."""
+    """Check that the layer of this head has attention, and return the head. Raises InputError otherwise. If `attending`
+    is empty, all layers have attention."""
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
         raise InputError(
@@ -233,7 +233,7 @@ def sight_sentence(
 ) -> str:
     """Return a sentence that states which keys a query can attend to."""
     if part == "cross":
-        return f"cross attention, a query of the target sees all {len(keys)} tokens of the source"
+        return f"cross-attention, a query of the target sees all {len(keys)} tokens of the source"
     said = "decoder, a query sees only keys up to itself" if causal else "encoder, a query sees every key"
     local = [str(layer + 1) for layer, window in enumerate(windows) if window is not None]
     if local:

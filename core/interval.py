@@ -58,7 +58,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate(Interval):
-    """A number that is never missing, and its 95 % interval if there is one."""
+    """A number that is always defined, with its 95 % confidence interval if there is one."""
 
     value: float
 

@@ -70,18 +70,18 @@ class MapSums:
 
 @runtime_checkable
 class Streamed(Protocol):
-    """An observer of attention that can use sums over attention maps. Whole maps then need not be stored."""
+    """Interface for observers that can work with sums over attention maps, so that whole maps need not be stored."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
-        """Return which sums over the attention maps this observer needs for each of the `inputs`, or None if it needs
-        whole maps. The inputs have equal length. With a sink, there is one more key than there are queries."""
+        """Return a request for sums over attention maps for each input; None if this observer needs whole maps. All
+        inputs have equal length. If there is a sink, `keys` is `queries` + 1."""
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """Process the requested sums over the attention maps of one layer, for a batch of inputs."""
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Return a matrix [key, set] for `Needs.values`. An entry is 1 if the key is in the set, and 0 otherwise."""
+    """Return a 0/1 matrix [key, set] for `Needs.values`. An entry is 1 if the key is in the set."""
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1
@@ -89,7 +89,7 @@ def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray
 
 
 def together(parts: Sequence[Needs]) -> Needs:
-    """Combine the requests of several measures into one request, so that attention is computed only once."""
+    """Merge the requests of several measures into one, so that attention is computed only once for all of them."""
     values = [part.values for part in parts if part.values is not None]
     cells = [part.cells for part in parts if part.cells is not None]
     reducers = [part.blocks for part in parts if part.blocks is not None]
@@ -111,7 +111,7 @@ def together(parts: Sequence[Needs]) -> Needs:
 
 
 def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums]:
-    """Split the sums for the combined request of several measures into the sums for each measure."""
+    """Return the sums that each measure requested, given the sums for the merged request (`together`)."""
     handed, value, cell = [], 0, 0
     for part in parts:
         width = 0 if part.values is None else part.values.shape[1]

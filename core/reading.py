@@ -24,8 +24,8 @@ _PROBE = 4096  # bytes used to detect UTF-16 without a byte order mark
 
 
 def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
-    """Open a regular file for reading. The type of the file is checked after opening, so that nobody can exchange the
-    file after the check.
+    """Open a regular file for reading. The file type is checked after opening, so that the file cannot be replaced
+    after the check.
 
     Args:
         given: whether a user named the file. It must then be in an allowed folder, without links out of it.
@@ -76,8 +76,8 @@ def read_text(file: str | Path, *, most: int = LARGEST, given: bool = False) -> 
 
 
 def decoded(data: bytes, name: str) -> str:
-    """Decode text by its byte order mark, otherwise as UTF-16 if it looks like UTF-16, otherwise as UTF-8. Raises
-    InputError for invalid bytes and for files that are no text."""
+    """Decode a text file by its byte order mark, otherwise as UTF-16 if it looks like UTF-16, otherwise as UTF-8.
+    Raises InputError if bytes are invalid or the file is not a text file."""
     if kind := next((kind for start, kind in _NO_TEXT if data.startswith(start)), None):
         raise InputError(f"{name} must be a text file; it is {kind}. Save its content as CSV or plain text.")
     encoding = encoding_of(data)

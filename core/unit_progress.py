@@ -34,7 +34,7 @@ _count: ContextVar[Count | None] = ContextVar("unit_progress", default=None)
 
 
 def advance(tokens: float) -> None:
-    """Add the tokens of a finished forward pass to the count of the running unit."""
+    """Add the tokens of a finished forward pass to the token count of the current unit of work."""
     if (count := _count.get()) is not None:
         count.done += tokens
         count.write(count.done)
@@ -55,8 +55,8 @@ def note(sentences: Iterable[str]) -> None:
 
 @contextmanager
 def counting(folder: Path) -> Iterator[Count]:
-    """Count the tokens that are processed within this context, and write the count to a file. The file is named after
-    the process ID, and removed when the context ends."""
+    """Count the tokens processed within this context, and write the count to a file in `folder`. The file is named
+    after the process ID. It is removed when the context ends."""
     file = folder / str(os.getpid())
     count = Count(file)
     token = _count.set(count)
@@ -70,8 +70,8 @@ def counting(folder: Path) -> Iterator[Count]:
 
 
 def tokens_under_way(folder: Path) -> float:
-    """Return how many tokens the running units of a job have processed, according to files in a folder; 0 if
-    unknown."""
+    """Return how many tokens the running units of a job have processed; 0 if unknown. The counts are read from files in
+    `folder`."""
     total = 0.0
     with suppress(OSError):
         for file in folder.iterdir():

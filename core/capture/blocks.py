@@ -102,8 +102,8 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
 def parts_kept(
     checkpoint: Checkpoint, parts: Sequence[LayerBlock]
 ) -> Iterator[dict[LayerBlock, Float[Tensor, "batch position hidden"]]]:
-    """Yield a dictionary that the next forward pass of this thread fills. Its values are the outputs of layers, or what
-    each sublayer adds to the residual stream. Raises InterventionError if the modules cannot be found."""
+    """Yield a dictionary that the next forward pass of this thread fills with outputs of layers, or with what sublayers
+    add to the residual stream. Raises InterventionError if the modules cannot be found."""
     kept: dict[LayerBlock, Tensor] = {}
 
     def hook(part: LayerBlock) -> Any:

@@ -73,7 +73,7 @@ ChangedInput = tuple[Encoding, Sequence[Change]]
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
     """Return the logits of every class, or of the most likely tokens, before and after a change. The result is empty if
-    the model predicts nothing. If only one of two inputs has a mask token, values for the other input are NaN."""
+    the model predicts nothing. If one of the two inputs has no mask token, its logits are NaN."""
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):
         logits = _logits(checkpoint, encoding, changes)
@@ -88,8 +88,8 @@ def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInpu
 
 
 def answer_positions(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[int, int] | None:
-    """Return the position of the prediction in each of two inputs; None for classifiers. This is the mask or, in a
-    causal model, the last token. Raises InputError if a required mask is missing."""
+    """Return the position of the prediction in each of two inputs; None for classifiers. This is the position of the
+    mask or, in a causal model, of the last token. Raises InputError if a mask is missing."""
     if checkpoint.labels is not None:
         return None
     places = [_mask_or_end(checkpoint, encoding) for encoding in (first, second)]

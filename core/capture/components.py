@@ -114,7 +114,7 @@ class Graph:
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the index, among all senders, of the first head in a layer, which is the number of earlier senders."""
+        """Return the sender index of the first head in a layer, which equals the number of earlier senders."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:
@@ -139,8 +139,8 @@ class Graph:
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """Return a pair with the name of a receiver, such as "L1H2" or "output", and the name of its input. The second
-        is "q", "k" or "v" for heads, otherwise ""."""
+        """Return the name of a receiver, such as "L1H2" or "output", and the name of its input. The input is "q", "k"
+        or "v" for heads, otherwise ""."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""
@@ -180,8 +180,8 @@ def ends_of(name: str) -> tuple[Head, Head, str]:
     ends = Head.parse(sender.strip()), Head.parse(reader.strip())
     if ends[0].layer >= ends[1].layer:
         raise InputError(
-            f"An edge must lead to a head in a later layer; got an edge from {ends[0]} to {ends[1]}. Let the edge end "
-            "at a head in a later layer."
+            f"An edge must lead to a head in a later layer; got an edge from {ends[0]} to {ends[1]}. Choose a head "
+            "in a later layer as the end of the edge."
         )
     return (*ends, kind)
 

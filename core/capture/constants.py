@@ -27,8 +27,8 @@ STEP_SIZE = 0.1  # as a multiple of the standard deviation of the layer's mean o
 
 @dataclass(frozen=True)
 class Fitted:
-    """The fitted constant output of every head, and mean losses on the fitting examples. Losses are cross-entropy in
-    nats or squared error, and NaN for heads that were not fitted.
+    """The constant output fitted for every head, with mean losses on the fitting examples. Losses are cross-entropy in
+    nats or squared error; NaN for heads that were not fitted.
 
     Attributes:
         mean, zero: loss with only this head set to its mean output, or to 0.
@@ -41,8 +41,8 @@ class Fitted:
     fitted: Float[Tensor, "layer head"]
 
     def stuck(self) -> list[tuple[int, int]]:
-        """Return the heads (layer, head) whose fitted constant does not reduce the loss. Its loss is compared with the
-        losses for the mean output and for an output of 0."""
+        """Return the heads (layer, head) whose fitted constant does not improve on the mean output or on 0, whichever
+        of the two has the lower loss."""
         start = torch.minimum(self.mean, self.zero)
         return [(int(layer), int(head)) for layer, head in (self.fitted >= start).nonzero().tolist()]
 

@@ -368,7 +368,7 @@ class _Reading:
         self.run = AttentionRun(checkpoint.calls)  # the pass's own, once it exists
 
     def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
-        """Call `take` with the queries and keys of a layer, as sums of contributions."""
+        """Compute the queries and keys of a layer as sums of contributions, and pass them to `take`."""
         with torch._C.DisableTorchFunction():
             if call in self.wanted:
                 self.take(self._inputs(call, query, key, mask, about), self.inputs)
@@ -433,9 +433,9 @@ class _Reading:
 
     def _not_exact(self) -> InterventionError:
         return InterventionError(
-            "Attention scores can be decomposed only if they are plain sums of terms; the scores of "
-            f"{self.checkpoint.family.model_type} models are not. Choose a checkpoint like BERT, RoBERTa, GPT-2 or "
-            "LLaMA in float32."
+            "Attention scores can be decomposed only if contributions by components add up to the scores; in "
+            f"{self.checkpoint.family.model_type} models, their sum differs. Choose a checkpoint like BERT, RoBERTa, "
+            "GPT-2 or LLaMA in float32."
         )
 
 

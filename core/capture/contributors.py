@@ -54,7 +54,7 @@ class Contributor:
 
     @property
     def sort(self) -> str:
-        """Return the kind of this component. Heads and attention sublayers are "earlier heads", and biases are
+        """Return the kind of this component. Heads and attention sublayers count as "earlier heads", and biases as
         "rest"."""
         names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
         return names.get(self.kind, self.kind)

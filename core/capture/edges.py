@@ -195,8 +195,8 @@ def streams(run: PairRun) -> Iterator[Streams | Float[Tensor, "sender pair posit
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """Return the effect of every edge on every pair of inputs (A, B), as float64. The effect is the decrease in the
-    logit difference m on A if the edge carries the output of its sender on B.
+    """Return the effect of every edge on every pair of inputs (A, B), as float64. The effect is how much the logit
+    difference m on A falls if this edge carries the output of its sender on B.
 
     Args:
         difference: m as a function of logits [..., pair, choice].
@@ -252,8 +252,8 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """Return how much the output of each head (before W_O) changes if one of its inputs (query, key or value) reads a
-    changed residual stream. `changed_streams` are inputs of the attention sublayer."""
+    """Return how head outputs (before W_O) change if the query, key or value of a head reads a changed residual stream.
+    `changed_streams` are inputs of the attention sublayer, one for each changed sender."""
     block, own = run.stack.blocks[layer], run.layers[layer]
     senders, pairs, length, hidden = changed_streams.shape
     shared = block.qkv(changed_streams.flatten(0, 1)).view(-1, length, 3, block.heads, hidden // block.heads)
@@ -300,7 +300,7 @@ def checked_stack(
     checkpoint: Checkpoint, encoding: Encoding, *, place: int | None = None, gradients: bool = False
 ) -> Stack:
     """Return a checkpoint as a stack of layers, after checking that the stack reproduces the logits of the model.
-    Raises InterventionError for unsupported model families, classifiers and options.
+    Raises InterventionError if it does not, or if the model is not supported.
 
     Args:
         encoding: the input; logits may differ by AGREEMENT of the largest logit.
@@ -317,8 +317,8 @@ def checked_stack(
         if float((own - wanted).abs().max()) <= AGREEMENT * max(1.0, float(wanted.abs().max())):
             return stack
     raise InterventionError(
-        "Circuits need a classifier with the published architecture of BERT, RoBERTa, ELECTRA or GPT-2; the layers of "
-        f"this {kind} model, run one by one, give other logits than the whole model. Choose another checkpoint."
+        "Circuits need a classifier with the published architecture of BERT, RoBERTa, ELECTRA or GPT-2; running "
+        f"the layers of this {kind} model one by one does not reproduce its logits. Choose another checkpoint."
     )
 
 
@@ -392,8 +392,8 @@ def edge_attributions(
 def circuit_logits(
     run: PairRun, circuits: Bool[Tensor, "circuit receiver sender"], *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "circuit pair choice"]:
-    """Return the logits of inputs A for every circuit. Edges in the circuit have values from A, and all other edges
-    have values from B.
+    """Return the logits of inputs A for every circuit. Edges in the circuit carry values from A, and all other edges
+    carry values from B.
 
     Senders in the circuit contribute what they compute in this run. With all edges, the result is the logits of A;
     without edges, and for B of equal length, those of B. `circuits` is as `Graph.mask`.
@@ -431,8 +431,8 @@ class _Circuits:
         return run.stack.logits(last)
 
     def streams(self, receivers: Sequence[int], layer: int, *, with_heads: bool) -> Tensor:
-        """Return the input of each receiver in each circuit, as a tensor [receiver, circuit, pair, position, hidden].
-        If `with_heads`, the outputs of the heads of `layer` have already been added."""
+        """Return the residual stream that each receiver reads in each circuit. The axes are [receiver, circuit, pair,
+        position, hidden]. If `with_heads`, the stream includes the outputs of the heads in `layer`."""
         run, graph = self.run, self.run.graph
         stream = self._heard(receivers, 0, 1)
         for number in range(layer + with_heads):

@@ -170,8 +170,8 @@ def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Within this context, end each forward pass without output once the attention weights of the last layer in
-    `layers` are known. If `layers` is empty or None, forward passes are not ended early."""
+    """Within this context, end each forward pass after the attention of the last layer in `layers`, without output. If
+    `layers` is empty or None, forward passes run to their end."""
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
         yield
@@ -187,7 +187,7 @@ def attention(
     dropout: float = 0.0,
     **options: Any,
 ) -> tuple[Float[Tensor, "batch query head value_dim"], Float[Tensor, "batch head query column"] | None]:
-    """Compute attention with the changes of the current run. Replaces the attention function of transformers.
+    """Compute attention with the settings of the current run. Replaces the attention function of transformers.
 
     Returns the outputs of heads before W_O, and the weights if they were computed whole, otherwise None.
 
@@ -309,7 +309,7 @@ def changed_weights(
     layer: int,
     visible: Callable[[], Bool[Tensor, "rows 1 query key"]],
 ) -> Float[Tensor, "batch head query column"]:
-    """Apply the interventions of a run to attention weights, and pass the changed weights to the watcher of the run.
+    """Apply the interventions of a run to attention weights, and pass the changed weights to `run.watcher`.
 
     `visible` returns which keys a query may attend to; it is slow, so it is called only if needed. Raises PassEnded if
     nothing after these weights is observed.

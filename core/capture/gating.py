@@ -44,7 +44,7 @@ def fit_gates(
     *,
     steps: int = STEPS,
 ) -> Float[Tensor, "fit layer head"]:
-    """For each price, fit one gate per head, from 0 (ablated) to 1 (unchanged). Gates minimise the mean loss plus the
+    """Fit one gate per head for each price. Gates, from 0 (ablated) to 1 (unchanged), minimise the mean loss plus the
     price times the sum of gates.
 
     Labels are class indices (cross-entropy) or scores (squared error). Raises CheckpointError without a classifier,
@@ -75,8 +75,8 @@ def gated_losses(
     labels: Sequence[int | float],
     gates: Float[Tensor, "fit layer head"],
 ) -> Float[Tensor, "fit row"]:
-    """Return the loss (nats or squared error) for each [set of gates, example] if head outputs are multiplied by the
-    gates."""
+    """Return the loss of each example (nats or squared error) for each set of gates, by which head outputs are
+    multiplied."""
     losses = torch.zeros(len(gates), len(encodings))
     for rows, numbers in _batches(encodings, torch.ones(len(gates), len(encodings))):
         with torch.no_grad():

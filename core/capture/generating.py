@@ -134,8 +134,8 @@ def generate(
     seed: int = 0,
     on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
-    """Generate tokens until an end-of-text token, but at most `new` tokens (1 to MOST), and capture the attention maps
-    of the prompt.
+    """Generate up to `new` tokens (1 to MOST), or until an end-of-text token. Also capture the attention maps of the
+    prompt.
 
     `temperature` divides the logits before sampling; 0 takes the most probable token. Raises the errors of
     `check_prompt`.

@@ -111,7 +111,7 @@ def losses_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float
 def importance(
     sums: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
 ) -> Float[Tensor, "layer head"]:
-    """Return the importance of every head, I_h = E|dL/dxi_h|, as float64. The mean E is over inputs ("example", the
+    """Return the importance I_h = E|dL/dxi_h| of every head, as float64. The mean E is over inputs ("example", the
     formula of Michel et al. 2019) or over tokens ("token", their code).
 
     Args:

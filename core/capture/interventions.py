@@ -111,8 +111,7 @@ def head_changes_of(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> dict[int, list[HeadChange]]:
-    """Return how interventions except knockouts change the heads of each layer, for a batch of inputs with equal
-    length.
+    """Return the changes to heads by layer, for a batch of inputs with equal length. Knockouts are ignored.
 
     Raises InterventionError if a method is unknown, lacks its source, or is "next" in a causal model, or a head has two
     methods; InputError if a head does not exist.
@@ -141,8 +140,8 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
-            f"Replacement outputs of heads must be computed with the weights of this model ({weights_hash[:8]}); these "
-            f"outputs were computed with the weights {theirs[:8]}. Compute the outputs again with this checkpoint."
+            f"Replacement outputs of heads must come from a model with the same weights ({weights_hash[:8]}); these "
+            f"outputs come from a model with the weights {theirs[:8]}. Compute the outputs again with this checkpoint."
         )
 
 
@@ -160,7 +159,7 @@ def cuts_of(
     causal: bool,
     some: Sequence[Encoding],
 ) -> dict[int, list[Cut]]:
-    """Return the edges that attention knockouts cut, by layer, for a batch of inputs with equal length.
+    """Return the edges that attention knockouts cut in each layer, for a batch of inputs with equal length.
 
     Raises InterventionError if a knockout leaves a query without a key, or a layer does not exist; InputError if a head
     does not exist.
@@ -195,21 +194,21 @@ def cuts_of(
 
 
 def known_operator(name: str) -> str:
-    """Return the name of an ablation method. Raises InterventionError unless users can choose the method."""
+    """Check that users can choose an ablation method, and return its name. Raises InterventionError if they cannot."""
     check_choice("An ablation method", name, (*OPERATORS, *FROM_REFERENCE), InterventionError)
     return name
 
 
 def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
     """Check that an ablation method can be used, and return its name. Raises InterventionError if the name is unknown,
-    or if `source` is missing or belongs to another method. The method "next" cannot be used in causal models."""
+    if `source` does not fit the method, or if the method is "next" in a causal model."""
     if source is not None and source.operator == name:
         return cast(Operator, name)
     if name in FROM_REFERENCE or source is not None:
-        other = f"that of {source.operator}" if source is not None else "none"
+        other = f'outputs for "{source.operator}"' if source is not None else "none"
         raise InterventionError(
-            f'The ablation method "{name}" needs head outputs that were computed for it on reference inputs; got '
-            f"{other}. Choose reference inputs first."
+            f'The ablation method "{name}" needs head outputs that were computed for this method on '
+            f"reference inputs; got {other}. Choose reference inputs first."
         )
     known_operator(name)
     if name == "next" and causal:
@@ -221,15 +220,15 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
 
 
 def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
-    """Raise InterventionError if an ablation method is undefined for cross-attention or for another stack of an
-    encoder-decoder. For example, queries in cross-attention have no position among the keys."""
+    """Raise InterventionError if an ablation method is undefined for the heads of an encoder-decoder. For example, the
+    method "previous" is undefined in cross-attention, where queries have no position among the keys."""
     for change in changes:
         if isinstance(change, Knockout) or not part:
             continue
         if part == "cross" and change.operator in _OFFSETS:
             raise InterventionError(
-                f'The ablation method "{change.operator}" is undefined for cross attention, whose keys belong '
-                "to another sentence. Choose disable, zero or first."
+                f'The ablation method "{change.operator}" is undefined for cross-attention, because queries '
+                "and keys belong to different texts. Choose disable, zero or first."
             )
         if change.source is not None:
             raise InterventionError(
@@ -256,8 +255,8 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Replace the attention rows of ablated heads by fixed rows, and return all rows. Each fixed row sums to 1. The
-    ablation method must be disable, previous, current, next or first, and the weights must have no sinks."""
+    """Replace the attention rows of ablated heads by the fixed rows of the ablation method, and return all rows. The
+    method must be disable, previous, current, next or first. The weights must not include sinks."""
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 

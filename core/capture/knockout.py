@@ -74,8 +74,8 @@ class LinkEdges:
 
 
 def edges_of(kind: str, *, causal: bool) -> NamedEdges:
-    """Return the named set of attention edges. Raises InputError for an unknown name, and for "next" in causal
-    models."""
+    """Return the set of attention edges with the given name. Raises InputError if the name is unknown, or if it is
+    "next" and the model is causal."""
     if kind not in EDGES:
         raise InputError(
             f"The kind of edges to cut must be one of {', '.join(EDGES)}, or edges between chosen words; got "

@@ -119,8 +119,8 @@ def window(
     for start, end in (queries, keys):
         if not 0 <= start < end <= len(encoding) or end - start > WINDOW:
             raise InputError(
-                f"A window of an attention map must have 1 to {WINDOW} tokens inside the input of {len(encoding)} "
-                f"tokens; got tokens {start + 1} to {end}. Choose another window."
+                f"A window must have 1 to {WINDOW} tokens and lie inside the input, which has {len(encoding)} tokens; "
+                f"got tokens {start + 1} to {end}. Choose another window."
             )
     kept: list[np.ndarray] = []
     seen = [0]

@@ -40,8 +40,8 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """Return the eager attention mask or, within `lazily`, a placeholder tensor that carries the mask function. The
-    transformers library calls this function in place of its own.
+    """Create the eager attention mask for transformers or, within `lazily`, a placeholder tensor with the mask
+    function. Replaces a function of transformers.
 
     The mask (batch, 1, query, key) is added to scores, 0 for visible keys; None if transformers skips it.
     `mask_function` states whether a query may attend to a key (None: causal), and `attention_mask` is True for keys
@@ -59,8 +59,8 @@ def mask_of(
 
 
 def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """Return the mask function in a placeholder from `mask_of`; None for other masks. The function takes positions of
-    queries and keys, and returns whether each query sees the key."""
+    """Return the mask function of a placeholder from `mask_of`; None for other masks. The function returns whether
+    queries see keys, given their positions."""
     return getattr(mask, "rule", None)
 
 

@@ -26,8 +26,8 @@ from .running import Observer, batches, prepared
 
 
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
-    """Return the fraction of norm-based attention to separators, averaged over heads and queries, as float64. NaN if
-    there are no separators or no value vectors. Norm-based attention uses the norms of weighted value vectors."""
+    """Return the fraction of norm-based attention to separators (mean over heads and queries), as float64. Norm-based
+    attention is the norm of weighted value vectors. NaN if there are no separators or no value vectors."""
     shares = torch.full((checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)
 
     class Separators:

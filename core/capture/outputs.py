@@ -105,7 +105,7 @@ def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
 
 @dataclass(frozen=True)
 class ByClass:
-    """Replacement outputs for every head by class of position, for "mean" ablation and for optimal constants.
+    """Replacement outputs of every head by token class or position, for "mean" ablation or optimal constants.
 
     Attributes:
         outputs: before W_O; classes in the order of CLASSES.
@@ -121,8 +121,7 @@ class ByClass:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the outputs that replace head outputs at each position in a batch, chosen by token class or by
-        absolute position."""
+        """Return the replacement outputs at each position of a batch, chosen by token class or absolute position."""
         classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
         if self.positions is not None:
@@ -132,7 +131,7 @@ class ByClass:
 
 
 def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: str = "class") -> ByClass:
-    """Return the mean output of every head over reference inputs, for each class of position.
+    """Return the mean output of every head over reference inputs, by default separately for each token class.
 
     `by` is "class", absolute "position", or "all". Classes that do not occur get the mean over all positions. Raises
     InputError without inputs or for an unknown `by`, and InterventionError if outputs are not available.
@@ -173,8 +172,8 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Replacement outputs for "resample" ablation. They come from another reference example, of equal or otherwise of
-    the nearest length. Its positions are stretched to the length of the input.
+    """Replacement outputs for "resample" ablation: the head outputs for another reference example of the nearest
+    length. Positions are stretched to the length of the input.
 
     The choice depends on the seed, the draw number and the tokens of the input, but not on the batch. Raises InputError
     for fewer than two different examples.
@@ -198,7 +197,7 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """Return the reference example whose head outputs replace those of an input. It must have different tokens."""
+        """Choose a random reference example of the nearest length whose tokens differ from those of the input."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
@@ -213,8 +212,7 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the replacement outputs for a batch: the head outputs that `outputs_of` computes for the chosen
-        reference examples."""
+        """Return the replacement outputs for a batch, which `outputs_of` computes for the chosen reference examples."""
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 
@@ -248,7 +246,7 @@ class Alignment:
             if beyond:
                 raise InputError(
                     f"A position in the {name} input must be from 1 to {len(encoding)}; got {beyond[0] + 1}. "
-                    "Choose a position that both inputs have."
+                    "Choose a position inside this input."
                 )
         return self
 
@@ -256,8 +254,8 @@ class Alignment:
 def check_pairs(
     what_needs: str, firsts: Sequence[Encoding], seconds: Sequence[Encoding], alignments: Sequence[Alignment]
 ) -> None:
-    """Raise InputError if pairs of inputs are incomplete, have no aligned positions, or have aligned positions outside
-    an input. The error message begins with `what_needs`, such as "Patching needs"."""
+    """Raise InputError if a pair of inputs is incomplete, or if aligned positions are missing or outside an input. The
+    error message begins with `what_needs`, such as "Patching needs"."""
     if not firsts or not len(firsts) == len(seconds) == len(alignments):
         raise InputError(
             f"{what_needs} pairs of inputs with one token alignment per pair; got {len(firsts)} first inputs, "
@@ -269,7 +267,7 @@ def check_pairs(
 
 @dataclass(frozen=True)
 class Patched:
-    """Activation patching of heads. Their outputs are replaced by those for a partner input at aligned positions.
+    """Activation patching: at aligned positions, the outputs of heads are replaced by those for a partner input.
 
     Attributes:
         outputs: of the partner of each input of the run, before W_O.

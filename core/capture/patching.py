@@ -72,8 +72,8 @@ def everywhere(first: Encoding, second: Encoding) -> Alignment:
 
 
 def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
-    """Run every input A and B once without patches. Raises InterventionError if outputs are not available, and
-    CheckpointError if nothing is predicted."""
+    """Run every input A and B once without patches. Raises InterventionError if head outputs are not available, and
+    CheckpointError if the model returns no logits."""
     firsts, seconds = _places_of(pairs)
     outputs: dict[int, Tensor] = {}
     rows: dict[int, Tensor] = {}
@@ -153,8 +153,8 @@ def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
 def part_changes(
     checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
 ) -> dict[LayerBlock, PartChange]:
-    """Return the change that replaces the outputs of each sublayer or layer for inputs B by those for the paired inputs
-    A, at aligned positions. Raises InterventionError if outputs are not available."""
+    """Return, for each sublayer or layer, the change that patches its outputs for inputs A into the paired inputs B at
+    aligned positions. Raises InterventionError if outputs are not available."""
     outputs: dict[LayerBlock, list[Tensor]] = {part: [] for part in parts}
     placed: list[Tensor] = []
     for first, second, alignment in zip(pairs.firsts, pairs.seconds, pairs.alignments, strict=True) if parts else ():

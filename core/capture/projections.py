@@ -62,8 +62,8 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the module of each layer with attention. It is found as the nearest ancestor of the output projection that
-    is in a module list."""
+    """Return the module of each layer that has attention. The module is the closest ancestor of the output projection
+    in a ModuleList."""
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
     return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))

@@ -50,7 +50,7 @@ def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def weights_of(head: Head, projection: nn.Module, heads: int) -> tuple[slice, ...]:
-    """Return an index that selects the weights of one head in an output projection."""
+    """Return an index into an output projection that selects the weights of one head."""
     into = 0 if isinstance(projection, Conv1D) else 1  # the weight of Conv1D is [in, out]
     width = cast(Tensor, projection.weight).shape[into] // heads
     return (*[slice(None)] * into, slice(head.head * width, (head.head + 1) * width))

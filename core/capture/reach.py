@@ -97,9 +97,9 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return the place in a forward pass where heads can be observed and changed. For example, "interface" is the
-    attention interface of transformers. "flat softmax" is a softmax whose scores have one axis for inputs and heads.
-    Raises CheckpointError if there is no such place."""
+    """Return where heads can be observed and changed in a forward pass. "interface" is the attention interface of
+    transformers. "flat softmax" is a softmax whose scores have one joint axis for inputs and heads. Raises
+    CheckpointError if there is no such place."""
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
     model = checkpoint.model
@@ -122,8 +122,8 @@ def is_interceptable(checkpoint: Checkpoint) -> bool:
 
 
 def is_streamed(checkpoint: Checkpoint) -> bool:
-    """Return whether attention on long inputs can be computed in blocks of queries (`core.capture.streaming`). This is
-    impossible if an indexer chooses the keys of a layer (Qwen4-Exp)."""
+    """Return whether attention can be computed in blocks of queries, for long inputs (`core.capture.streaming`). This
+    is impossible if an indexer chooses the keys of a layer (Qwen4-Exp)."""
     indexed = "indexed_attention" in (getattr(checkpoint.model.config, "layer_types", None) or ())
     return checkpoint.family.streams and not indexed and is_interceptable(checkpoint)
 
@@ -131,8 +131,8 @@ def is_streamed(checkpoint: Checkpoint) -> bool:
 def reached(
     checkpoint: Checkpoint, run: AttentionRun, reach: Reach | None = None
 ) -> AbstractContextManager[AttentionRun]:
-    """Return a context manager in which a run observes or changes attention in the forward passes of this thread. By
-    default, `reach` is the result of `reach_of`. Raises InterventionError if this is not possible."""
+    """Return a context manager in which a run observes or changes attention in the forward passes of this thread. If
+    `reach` is None, `reach_of` determines it. Raises InterventionError if the model does not support the changes."""
     config, reach = checkpoint.model.config, reach or reach_of(checkpoint)
     if reach == "interface":
         if config._attn_implementation != NAME:
@@ -171,9 +171,8 @@ def _refuse_changes(checkpoint: Checkpoint, run: AttentionRun) -> None:
     changing = run.head_changes or run.cuts or run.gates is not None
     if changing or run.mixer or run.reporter or run.opener or run.nudged:
         raise InterventionError(
-            f"Heads of {checkpoint.family.model_type} models cannot be ablated or patched, because their attention is "
-            "computed in a way that the app can only read. View their maps, or choose another checkpoint for "
-            "interventions."
+            f"Heads of {checkpoint.family.model_type} models cannot be ablated or patched, because their attention "
+            "can be read but not changed. View their maps, or choose another checkpoint for interventions."
         )
 
 

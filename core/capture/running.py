@@ -42,12 +42,12 @@ class Joining(Protocol):
     """Interface for observers that can process the attention maps of all layers of a batch at once."""
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Process the attention maps of a batch, with the heads of all layers concatenated (index layer * heads +
-        head). Observers must not store or modify the maps. `inputs` are the indices of the inputs in the pass."""
+        """Process the attention maps of all layers for a batch, without storing or modifying the maps. The heads of all
+        layers share one axis (index layer * heads + head). `inputs` are the indices of the batch among all inputs."""
 
 
 class MapsOfBatch:
-    """Pass the attention maps of one batch to observers, layer by layer or, for `Joining` observers and short maps, all
+    """Pass the attention maps of one batch to observers, layer by layer. `Joining` observers get short maps of all
     layers at once. `layers` is the expected number of layers, or 0 if unknown."""
 
     def __init__(self, observers: Sequence[Any], inputs: list[int], layers: int) -> None:
@@ -56,7 +56,8 @@ class MapsOfBatch:
         self.held: list[Tensor] = []
 
     def take(self, layer: int, weights: Float[Tensor, "batch head query key"]) -> None:
-        """Pass the attention maps of one layer to the observers, or store them until the last layer."""
+        """Pass the attention maps of one layer to observers. Maps for `Joining` observers are stored until the last
+        layer."""
         if layer == 0 and 1 < self.layers <= JOINED_BYTES / weights.nbytes:
             self.joining = [observer for observer in self.by_layer if isinstance(observer, Joining)]
             self.by_layer = [observer for observer in self.by_layer if not isinstance(observer, Joining)]
@@ -86,16 +87,16 @@ Change = Intervention | Knockout | PartChange
 
 @runtime_checkable
 class Observer(Protocol):
-    """An observer, which processes the attention maps of each layer and batch while a model runs.
+    """Interface for objects that process the attention maps of each layer and batch while a model runs.
 
     Observers with `takes_sinks = True` also get maps whose last key is a sink. `Joining` observers get all layers of
     short inputs at once. Hybrid models pass only layers that have attention, with their numbers in the model.
     """
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Process the attention maps of one layer for a batch. Observers must not store or modify the maps. Each row
-        sums to 1. The last key is a sink only with `takes_sinks`. `inputs` contains the indices of the inputs in the
-        pass."""
+        """Process the attention maps of one layer for a batch, without storing or modifying the maps. Each row sums to
+        1. The last key is a sink only if the observer has `takes_sinks`. `inputs` are the indices of the batch among
+        all inputs."""
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
@@ -174,8 +175,8 @@ def prepared(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[AttentionRun]:
-    """Prepare a checkpoint for forward passes within this context. Interventions are applied to them, and attention
-    weights are passed to the watcher.
+    """Prepare a checkpoint for forward passes with interventions within this context. Attention weights are passed to
+    `watcher`.
 
     Yields the settings of the run, which may be changed before the forward pass. Raises InterventionError if the family
     cannot be changed, or an intervention is undefined for it.
@@ -415,7 +416,7 @@ def refuse_sinks(checkpoint: Checkpoint) -> None:
 def capture(
     checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[Change] = (), *, part: str = ""
 ) -> AttentionMaps:
-    """Return the attention maps of all heads for one input, float32. An attention sink is the last key.
+    """Return the attention maps of all heads for one input, float32. The last key is the attention sink, if any.
 
     `part` is the set of heads of an encoder-decoder ("": the first). Raises CheckpointError or InputError if there are
     no maps or rows do not sum to 1.
@@ -430,8 +431,8 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """Return the attention maps for one input, one object for each set of heads named in `parts`; None means all
-    sets. Raises the same errors as `capture`."""
+    """Return the attention maps of one input as one object for each set of heads named in `parts`; None means all sets.
+    Raises the same errors as `capture`."""
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 
@@ -451,7 +452,7 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
     for call in own.calls:
         if len(kept[call]) != own.heads:
             raise CheckpointError(
-                f"Every layer must have the {own.heads} heads of the model's config; layer "
+                f"Every layer must have the number of heads in the model config ({own.heads}); layer "
                 f"{own.layer_of(call) + 1} has {len(kept[call])} heads. Load the model without pruning its heads, "
                 "and ablate the heads instead."
             )
@@ -497,8 +498,8 @@ def predict(
 def answers(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
 ) -> Float[Tensor, "input choice"]:
-    """Return the logits of a classifier, or the logits of a language model at one position (`places`) of each input.
-    Raises CheckpointError for other checkpoints."""
+    """Return the logits of a classifier or language model for each input. For a language model, `places` are the
+    positions of its predictions. Raises CheckpointError if the model returns no logits."""
     rows: dict[int, Tensor] = {}
     run(checkpoint, encodings, [], interventions=changes,
         on_batch=lambda inputs, output: rows.update(logits_at(checkpoint, output, inputs, places)))  # fmt: skip
@@ -508,8 +509,8 @@ def answers(
 def logits_at(
     checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
 ) -> dict[int, Float[Tensor, " choice"]]:
-    """Return a dictionary with the logits of each input in a batch, by index of the input. `places` are the positions
-    at which a language model predicts. Raises CheckpointError if the model returns no logits."""
+    """Return the logits of each input in a batch, as a dictionary by input index. For a language model, `places` are
+    the positions of its predictions. Raises CheckpointError if the model returns no logits."""
     logits = getattr(output, "logits", None)
     if logits is None:
         raise CheckpointError(

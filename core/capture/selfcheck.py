@@ -69,8 +69,8 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
 
 
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.ndarray, "layer head query key"]]:
-    """Return the eager attention maps of transformers for every set of heads, float32. Sinks and layers without
-    attention are left out. The result is empty if transformers returns no maps."""
+    """Return the attention maps that transformers computes with eager attention, for every set of heads, float32. Sinks
+    and layers without attention are left out. The result is empty if transformers returns no maps."""
     model, before = checkpoint.model, checkpoint.model.config._attn_implementation
     model.set_attn_implementation("eager")
     try:

@@ -167,8 +167,8 @@ def massive_activations(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -
 
 @dataclass(frozen=True)
 class SinkChange:
-    """An ablation of one head. "head" sets its output to 0. "zero" sets its values at keys of one kind to 0, and "mean"
-    sets them to their mean over inputs."""
+    """An ablation of one head. With `how` "head", the output of the head is set to 0. Otherwise, its value vectors at
+    keys of one `kind` are set to 0 ("zero") or to their mean over inputs ("mean")."""
 
     layer: int
     head: int
@@ -178,7 +178,7 @@ class SinkChange:
 
 
 def measure_of(checkpoint: Checkpoint) -> str:
-    """Return the name of the measure for changes in a checkpoint's output, which depends on the output layer."""
+    """Return the name of the measure for output changes, such as "KL divergence of the token distributions"."""
     if checkpoint.labels is not None:
         return "change of the score" if len(checkpoint.labels) == 1 else "KL divergence of the label distribution"
     if checkpoint.model.get_output_embeddings() is not None:
@@ -189,8 +189,8 @@ def measure_of(checkpoint: Checkpoint) -> str:
 def output_changes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], targets: Sequence[Sequence[SinkChange]]
 ) -> Float[np.ndarray, "target input"]:
-    """Return how much each set of changes to the model alters its output, in the unit that `measure_of` names. The
-    divergence is KL(unchanged || changed) in nats. For language models, it is averaged over positions."""
+    """Return how much each set of ablations changes the output for each input, measured as `measure_of` states. The
+    divergence is KL(unchanged || changed) in nats, averaged over positions for language models."""
     effects = np.zeros((len(targets), len(encodings)))
     for inputs in batches(encodings):
         some = [encodings[k] for k in inputs]

@@ -120,7 +120,7 @@ class _PackedProducts(TorchFunctionMode):
 
 @contextmanager
 def packed(device: torch.device, tokens: int) -> Iterator[None]:
-    """Use packed matrix products within this context if the forward pass has enough tokens to save time. Gradients are
+    """Within this context, use packed matrix products if enough tokens are processed to save time. Gradients are
     not supported."""
     if tokens < FEWEST or not packs(device, torch.float32):
         yield
@@ -175,8 +175,7 @@ class Block:
     separate: dict[str, Tensor]
 
     def seen(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the input of the attention sublayer: x after the LayerNorm if the LayerNorm comes first, otherwise
-        x."""
+        """Return the input of the attention sublayer: LayerNorm(x) if the LayerNorm comes first, otherwise x."""
         return self.norms[0](x) if self.norm_first else x
 
     def mixed_of(
@@ -215,7 +214,7 @@ class Block:
         return product if bias is None else product.sub_(bias)
 
     def begun_by_heads(self) -> "BegunByHead":
-        """Return precomputed matrices with which this layer can run again faster after a change of one head."""
+        """Return this layer with precomputed matrices that speed up reruns after one head has changed."""
         norm, dtype = self.norms[self.norm_first], self.separate["out"].dtype
         products = [Linear(matrix.t(), None, dtype) for matrix in self.widened(self.separate["out"])]
         return BegunByHead(self, products, self.wide(norm.bias[None]))
@@ -223,8 +222,8 @@ class Block:
 
 @dataclass(frozen=True)
 class BegunByHead:
-    """A layer that can run again after the output of one head has changed. To save time, the first feed-forward product
-    is updated from the dimensions of this head only.
+    """A layer prepared for fast reruns after the output of one head has changed. The first feed-forward product is
+    updated from the dimensions of this head only.
 
     Attributes:
         products: `Block.widened` of W_h, for every head.
@@ -242,8 +241,9 @@ class BegunByHead:
         difference: Float[Tensor, "token dim"],
         head: int,
     ) -> Float[Tensor, "token hidden"]:
-        """Return the output of this layer if the output of one head changes by `difference`: `Block.after(joined +
-        difference W_h)`, where W_h is the output projection of the head. `shared` is `Block.widened(joined)`."""
+        """Return the output of this layer after adding `difference` to the output of one head. It equals
+        `Block.after(joined + difference W_h)`, where W_h is the output projection of the head. `shared` is
+        `Block.widened(joined)`."""
         block = self.block
         norm, last = block.norms[block.norm_first], block.norms[1]
         changed = torch.addmm(joined, difference, block.separate["out"][head])
@@ -255,7 +255,7 @@ class BegunByHead:
 
 @dataclass(frozen=True)
 class Stack:
-    """A model that runs in stages: inputs, embeddings, layers, positions that the output layer reads, and logits.
+    """A classifier or language model as a stack of layers that can be run one by one.
 
     Attributes:
         padding: the padding token in the config of a decoder, which its head skips at the end of an input, or None.
@@ -274,8 +274,8 @@ class Stack:
     reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
-        """Return the part of an input that can affect the logits. Tokens after a predicted position are left out, and
-        so are trailing padding tokens that the output layer of a decoder skips."""
+        """Return an input without trailing tokens that cannot affect the logits. These are tokens after a predicted
+        position, and padding tokens that the output layer of a decoder skips."""
         if self.causal and self.place is not None:
             return encoding.up_to(self.place % len(encoding) + 1)
         if self.padding is None:
@@ -287,7 +287,7 @@ class Stack:
         return self.embedded(self.inputs_of(encodings)).to(self.dtype)
 
     def classify(self, read: Float[Tensor, "rows position hidden"]) -> Float[Tensor, "rows label"]:
-        """Return the logits, at least float32, given the hidden states at the positions that the output layer reads."""
+        """Return the logits, at least float32, given the hidden states that the output layer reads."""
         return self.classified(read).to(torch.promote_types(self.dtype, torch.float32))
 
     def logits(self, last: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows label"]:
@@ -296,7 +296,7 @@ class Stack:
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Return the hidden states that the output layer reads: at one position, or at all if it averages them."""
+        """Return the hidden states that the output layer reads: at one position, or at all positions for their mean."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 
@@ -305,8 +305,7 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """Return the position that the output layer reads (in decoders, the last token other than padding); None if it
-        reads all positions."""
+        """Return the position that the output layer reads, or None if it reads all positions."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]

@@ -30,7 +30,7 @@ def contributions(
 def single_position(
     block: Block, x: Float[Tensor, "batch length hidden"], position: int, fixed: Float[Tensor, "query key"]
 ) -> tuple[Float[Tensor, "batch head dim"], Float[Tensor, "batch head dim"]]:
-    """Return the original outputs of heads at one position, and their outputs under a fixed attention map.
+    """Return the outputs of heads at one position, with their own attention and with a fixed attention map.
 
     Keys and values are not computed for all tokens: q . (W_k x) = (W_k^T q) . x, and weights are summed over x before
     W_v. The bias of keys adds the same to every score, so it has no effect. The query at `position` must see every key;
@@ -50,13 +50,13 @@ def single_position(
 
 @runtime_checkable
 class StandIn(Protocol):
-    """The outputs of heads after a change, for inputs of equal length and several ablation targets. The axis `rows`
-    contains all inputs for the first target, then all inputs for the next target, and so on."""
+    """Interface for the outputs of heads after an ablation, for inputs of equal length. The axis `rows` contains all
+    inputs for the first ablation target, then all inputs for the next target, and so on."""
 
     def outputs(
         self, layer: int, mixed: Float[Tensor, "rows length head dim"], values: Float[Tensor, "rows head length dim"]
     ) -> Float[Tensor, "rows length head dim"]:
-        """Return the output (before W_O) of every head in a layer of the changed model."""
+        """Return the output (before W_O) of every head in one layer after the ablation."""
 
     def outputs_at(
         self, block: Block, x: Float[Tensor, "rows length hidden"], position: int
@@ -66,7 +66,7 @@ class StandIn(Protocol):
 
 @dataclass(frozen=True)
 class FixedMap:
-    """The attention map that an ablation method assigns to every head. Each row sums to 1, or to 0 for "zero"."""
+    """The fixed attention map of every head under an ablation method. Each row sums to 1, or to 0 for "zero"."""
 
     rows: Float[Tensor, "query key"]
 
@@ -79,7 +79,7 @@ class FixedMap:
 
 @dataclass(frozen=True)
 class GivenOutputs:
-    """Replacement outputs of heads for one batch from a source, such as mean outputs."""
+    """Replacement outputs of heads for one batch, such as their mean outputs."""
 
     batch: Given
 
@@ -103,7 +103,7 @@ class GivenOutputs:
 def stand_in(
     stack: Stack, encodings: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: StandInSource | None
 ) -> StandIn:
-    """Return the outputs that replace those of heads under an ablation method, for inputs of equal length."""
+    """Return the replacement outputs of heads under an ablation method, for inputs of equal length."""
     if isinstance(source, Donors):
         return GivenOutputs(source.taken(encodings, lambda donors: stack_outputs(stack, donors)))
     if source is not None:

@@ -39,8 +39,8 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """Return a streamer that computes the sums of attention maps that observers need. Return None if an observer needs
-    whole maps, inputs are short, or the model cannot be streamed. None for `layers` means all layers."""
+    """Return a streamer for the sums over attention maps that observers need. Return None if an observer needs whole
+    maps, inputs are short, or the model cannot be streamed. If `layers` is None, all layers are included."""
     length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
     if not (observers and streams and length >= STREAMED_FROM and is_streamed(checkpoint)):
@@ -130,7 +130,7 @@ class _Layer:
         self.cells = torch.zeros(heads, len(cells), **made)
 
     def computed(self, mask: Tensor | None, row: int) -> Float[Tensor, "head query dim"]:
-        """Compute the outputs of all heads in one layer for one input, and store the sums of their attention maps."""
+        """Compute the outputs of all heads in a layer for one input, and the requested sums over their maps."""
         on_processor = self.query.device.type == "cpu"
         together = 1 if on_processor else self.heads
         most = (CACHED if on_processor else ON_DEVICE) // (together * self.keys)
@@ -198,8 +198,8 @@ class _Block:
         self.whole = [(number, row - start) for number, row in enumerate(own.needs.rows) if start <= row < stop]
 
     def take(self, heads: slice) -> None:
-        """Compute the outputs of some heads for one block of queries, and add the attention weights to the sums of the
-        maps."""
+        """Compute the outputs of some heads for one block of queries. Add their attention weights to the requested
+        sums."""
         own, needs = self.own, self.own.needs
         scores = own.scores(heads, self)
         if own.sinks is not None:

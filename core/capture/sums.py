@@ -20,8 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """The contributions that enter a LayerNorm or RMSNorm. They determine its divisor, also if one of them is replaced.
-    `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
+    """The input of a LayerNorm or RMSNorm as contributions, from which the divisor of the norm is computed.
+    `is_centred` is True if the norm subtracts the mean (LayerNorm)."""
 
     components: tuple[Contributor, ...]
     parts: Float[Tensor, "component batch position hidden"]
@@ -37,7 +37,7 @@ class FrozenNorm:
     def spread_with(
         self, component: Contributor, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
-        """Return the divisor of the norm at each position after one contribution is replaced by a constant vector."""
+        """Return the divisor of the norm at each position if one contribution is replaced by a constant vector."""
         return self._spread(self.parts.sum(0) - self.parts[self.components.index(component)] + replacement)
 
     def _spread(self, states: Tensor) -> Tensor:
@@ -105,12 +105,12 @@ class FixedPart:
 
 
 def fixed_part(component: Contributor, vector: Float[Tensor, " hidden"], axes: int) -> FixedPart:
-    """Return a contribution with the same vector at every position of a tensor that has `axes` axes."""
+    """Return a contribution that adds the same vector at every position of a tensor. `axes` is its number of axes."""
     return FixedPart(component, vector.expand(1, *(1 for _ in range(axes - 1)), len(vector)))
 
 
 class Sum:
-    """A tensor that is represented as a sum of contributions, which are computed on first access.
+    """A tensor represented as a sum of contributions, which are computed on first access.
 
     Attributes:
         components: the component of each contribution: those as large as the tensor, then the fixed ones.
@@ -141,7 +141,7 @@ class Sum:
 
     @property
     def chunks(self) -> tuple[Tensor, ...]:
-        """Return the contributions that depend on the input, as one or several tensors [component, ...]."""
+        """Return all contributions except the fixed ones, as one or several tensors [component, ...]."""
         if self._make is not None:
             self._chunks, self._make = (self._make(),), None  # its sources can be freed
         return self._chunks
@@ -157,8 +157,8 @@ class Sum:
     def projected(
         self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role, *, spares: bool = False
     ) -> "Sum":
-        """Apply a linear projection to all contributions, and store the results in one tensor. To save time, `spares`
-        projects the first contribution only for the first input."""
+        """Apply a linear projection to all contributions, and store the results in one tensor. If `spares`, the first
+        contribution is projected only for the first input, to save time."""
         added = () if bias is None else (bias,)
         is_spared = spares and bool(self.names)
 
@@ -208,14 +208,13 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """Return this sum, with `fixed` as the contributions that are the same for all inputs."""
+        """Return a copy of this sum with other fixed contributions."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
 
     def mapped(self, function: Callable[[Tensor], Tensor], *, broadcasts: bool = False) -> "Sum":
-        """Apply a linear function to each contribution. All contributions are stored in full, even those that are the
-        same for every input.
+        """Apply a linear function to each contribution. Fixed contributions (`FixedPart`) are expanded to full tensors.
 
         `function` maps (*rows, width), or all contributions (component, *rows, width) at once if it broadcasts.
         """
@@ -225,8 +224,8 @@ class Sum:
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Return the sum multiplied by a weight matrix. To save memory, contributions that do not depend on the input
-        are not expanded."""
+        """Return the sum multiplied by a weight matrix. To save memory, fixed contributions (`FixedPart`) are usually
+        not expanded to full tensors."""
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)
@@ -244,8 +243,8 @@ class Sum:
         return Sum(names, partial(_added, names, self, other), role, norm)
 
     def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
-        """Return this sum after a LayerNorm, whose bias becomes the last bias. The previous last bias joins the other
-        constants."""
+        """Return this sum after a LayerNorm, whose bias becomes the new "last bias". The previous "last bias" becomes
+        part of "bias"."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]
@@ -267,7 +266,7 @@ class Sum:
         return Sum(self.names, make, self.role, self.norm, fixed)
 
     def settled(self) -> "Sum":
-        """Return this sum with its last bias added to the other constants, so that a LayerNorm can store its own bias
+        """Return this sum with its "last bias" as part of "bias", so that the next LayerNorm can store its own bias
         separately."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()

@@ -36,7 +36,7 @@ PACK_TOKENS = 4096  # limit for a pack: its rows' tokens times its variants
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs with equal length that run together in a series of ablations, and their changed head outputs."""
+    """Inputs of equal length that run together under one ablation method, with the ablated outputs of their heads."""
 
     encodings: Sequence[Encoding]
     length: int
@@ -48,8 +48,8 @@ class Rows:
 
 
 def packs(encodings: Sequence[Encoding], variants: int, pack_tokens: int = PACK_TOKENS) -> Iterator[list[int]]:
-    """Yield groups of inputs with similar length that run together, as lists of indices, longest inputs first. A group
-    has at most `pack_tokens` / (1 + `variants`) tokens, unless it is a single input."""
+    """Yield batches of inputs with similar length, as lists of indices, longest inputs first. A batch has at most
+    `pack_tokens` / (1 + `variants`) tokens, unless it is a single input."""
     order = sorted(range(len(encodings)), key=lambda k: (-len(encodings[k]), k))
     some: list[int] = []
     tokens = 0
@@ -263,8 +263,8 @@ class Computing:
 
 
 def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """Return one ablation target for each head, layer by layer, in the layers `attending` (in all layers if it is
-    empty)."""
+    """Return one ablation target for each head, layer by layer. If `attending` is not empty, only these layers are
+    included."""
     return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 
@@ -349,7 +349,7 @@ def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
 
 
 def head_masks(variants: Sequence[Iterable[Component]], layers: int, heads: int) -> Bool[Tensor, "variant layer head"]:
-    """Return a mask of the heads in each set of components."""
+    """Return a boolean mask of the heads in each ablation target."""
     masks = torch.zeros(len(variants), layers, heads, dtype=torch.bool)
     for number, variant in enumerate(variants):
         for head in heads_of(variant):
@@ -358,7 +358,7 @@ def head_masks(variants: Sequence[Iterable[Component]], layers: int, heads: int)
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """Return the interventions for an ablation target. They set the outputs of ablated sublayers and layers to 0."""
+    """Return the interventions for an ablation target. For its sublayers and layers, the outputs are set to 0."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 

@@ -58,8 +58,8 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 
 
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
-    """Run an encoder-decoder under interventions. Return whether it predicts every token of each target sentence
-    correctly, and the fraction of correct tokens. Raises InterventionError if a change is undefined for this model."""
+    """Run an encoder-decoder under interventions, and compare its predictions with the target sentences. Raises
+    InterventionError if a change is undefined for this model."""
     changes = tuple(changes)
     exact, share = np.zeros(len(encodings), dtype=bool), np.zeros(len(encodings))
     for inputs in batches(encodings, BATCH_TOKENS // 2):
@@ -108,8 +108,7 @@ def part_importance(
 
 
 def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[np.ndarray]:
-    """Return, for each target word and cross-attention head, one source word. It is the word that gets most attention
-    when the decoder generates the target word.
+    """Return the source word to which each cross-attention head attends most when the decoder writes a target word.
 
     Words are separated by spaces. The query is the position before the word; for several tokens, the mean. One array
     (layer, head, target word) of zero-based indices per example. Raises InputError if an example has no target.
@@ -131,7 +130,7 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
             target = encoding.target
             if target is None:
                 raise InputError(
-                    "Cross attention needs a source and a target; an example has no target. Add a target to every "
+                    "Cross-attention needs a source and a target; an example has no target. Add a target to every "
                     "example."
                 )
             sources, targets = (

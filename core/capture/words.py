@@ -111,8 +111,8 @@ def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[in
 
 
 def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
-    """Convert attention maps between tokens to maps between words. In the decoder of an encoder-decoder, these are the
-    words of the target text."""
+    """Convert attention maps between tokens to maps between words. In the decoder of an encoder-decoder, the queries
+    are words of the target text."""
     target = encoding.target if maps.part in ("decoder", "cross") else None
     words = words_of(encoding) if target is None else words_of(target)
     keys = words_of(encoding) if maps.part == "cross" else None

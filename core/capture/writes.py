@@ -47,7 +47,7 @@ def read_by(checkpoint: Checkpoint) -> str:
 def circuit_rows(
     checkpoint: Checkpoint, sources: Sequence[int]
 ) -> Iterator[tuple[Head, Float[Tensor, "source token"]]]:
-    """Yield each head with a matrix. It contains how much attending to each source token changes the logit of each
+    """Yield each head with a matrix [source, token]: how much attending to a source token changes the logit of each
     token in the vocabulary. Raises InputError if the weights cannot be found."""
     model = checkpoint.model
     base = getattr(model, "base_model", model)
@@ -95,7 +95,7 @@ def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
 
 @dataclass(frozen=True)
 class TextWrites:
-    """What each head adds to the logits at one position of one input, through the token to which it attends most there.
+    """What each head adds to the logits at one position of an input from the token to which it attends most.
 
     Attributes:
         source: index of this token. *Shape:* (layer, head); -1 without attention.
@@ -148,8 +148,8 @@ def text_writes(
         if carried is None or whole is None or not torch.allclose(whole.sum(0), hidden, atol=most):
             raise InterventionError(
                 "The contributions of all heads and sublayers must add up to the last hidden state; in "
-                f"{checkpoint.family.model_type} models, the contributions do not. Choose a checkpoint of another "
-                "family, such as BERT, RoBERTa, GPT-2 or LLaMA."
+                f"{checkpoint.family.model_type} models, their sum differs from this state. Choose a checkpoint of "
+                "another family, such as BERT, RoBERTa, GPT-2 or LLaMA."
             )
         named = {(part.layer, part.head): k for k, part in enumerate(carried.components) if part.kind == "head"}
         for row, number in enumerate(inputs):
@@ -177,8 +177,7 @@ class _Sources:
         self._weights = weights
 
     def mix(self, layer: int, output: Tensor, values: Tensor, _: Tensor | None) -> Tensor:
-        """Split the output of each head at the observed position into the part from its most attended token, and the
-        rest."""
+        """Split each head output at the observed position into the part from the most attended token and the rest."""
         with torch._C.DisableTorchFunction():
             weights, rows = self._weights[..., : values.shape[2]], torch.arange(len(self.at))
             weight, source = weights[rows, :, torch.tensor(self.at)].max(-1)

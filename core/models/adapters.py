@@ -46,8 +46,8 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """Return the folder of the base model; None if it is missing. The folder is named in the adapter's settings, or
-        is near the adapter."""
+        """Return the folder of the base model, as named in the adapter settings or near the adapter. None if the folder
+        is missing."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():

@@ -47,7 +47,7 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     except Exception as error:  # jinja2's own errors, or any error of the template's code
         why = str(error).strip().splitlines()
         raise CheckpointError(
-            f"A chat template may only format messages; the template of {checkpoint.name} failed "
+            f"A chat template must be able to format the chat; the template of {checkpoint.name} failed "
             f"({why[0] if why else type(error).__name__}). Type the prompt as plain text, or correct chat_template."
         ) from error
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:

@@ -44,7 +44,7 @@ class Checkpoint:
 
     @cached_property
     def sets(self) -> tuple[HeadSet, ...]:
-        """Return the sets of attention heads: those of the encoder, decoder and cross-attention, or a single set."""
+        """Return the sets of attention heads: encoder, decoder and cross-attention, or one set of all heads."""
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
@@ -63,8 +63,8 @@ class Checkpoint:
 
     @cached_property
     def windows(self) -> Windows:
-        """Return how many keys a query can see in each layer, including its own position. The number is None for layers
-        without a limit. The result is () if no layer has a limit."""
+        """Return the attention window of each layer: how many keys a query can see, including its own position. None
+        means no limit in a layer, and () means no limit in any layer."""
         return windows_of(self.model.config)
 
     @property

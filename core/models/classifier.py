@@ -87,7 +87,7 @@ def pooled(
 
 
 class PooledForSequenceClassification(nn.Module):
-    """A Transformer with a linear classifier on pooled hidden states (such as "cls", see `config.atlas_pooling`)."""
+    """A Transformer with a linear classifier on pooled hidden states. `config.atlas_pooling` names the pooling."""
 
     def __init__(self, base: "PreTrainedModel", outputs: int, separator: int | None) -> None:
         super().__init__()

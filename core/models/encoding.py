@@ -65,7 +65,7 @@ class Encoding:
         if not 0 <= start < end <= len(source):
             raise InputError(
                 f"A span must lie inside its text of {len(source)} characters and must not be empty; got [{start}, "
-                f"{end}). Mark the span again."
+                f"{end}). Select the span again."
             )
         positions, starts, ends = self._by_sentence[sentence]
         return positions[bisect_right(ends, start) : bisect_left(starts, end)]

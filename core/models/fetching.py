@@ -30,8 +30,8 @@ class RealModel:
 
     @property
     def chosen(self) -> str:
-        """Return the name for opening the model: its short name if packaged or on this machine, otherwise its hub
-        ID."""
+        """Return the name with which the model can be opened. This is the short name if the model is packaged or on
+        this machine, otherwise the hub ID."""
         return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
 
 
@@ -63,7 +63,7 @@ BUNDLED, HERE, REAL = "bundled", "on this machine", "real model"
 
 @dataclass(frozen=True)
 class Choice:
-    """A checkpoint that users can select. `detail` is a description, such as its numbers of layers and heads."""
+    """A checkpoint that users can select. `detail` describes it, for example by its numbers of layers and heads."""
 
     name: str
     kind: str
@@ -111,9 +111,8 @@ def _sizes_in(file: Path, modified: int) -> str:
 
 @dataclass
 class Fetch:
-    """The state of a model download in this process. `state` is "running", "stopping", "stopped", "failed" or "done",
-    `share` is the completed fraction, `doing` is the current step, and `error` is the error message if the download
-    failed."""
+    """The state of a model download in this process. `state` is "running", "stopping", "stopped", "failed" or "done".
+    `share` is the completed fraction, and `doing` is the current step. `error` is the message of a failed download."""
 
     name: str
     state: str = "running"

@@ -46,7 +46,7 @@ class HeadSet:
 
     @property
     def calls(self) -> Sequence[int]:
-        """Return the positions of the attention calls of this set among all attention calls in a forward pass."""
+        """Return the indices of the attention calls of this set among all attention calls in a forward pass."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 
@@ -92,8 +92,8 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return how many keys a query can see in each layer, including its own position. The number is None for layers
-    without a limit. The result is () if no layer has a limit.
+    """Return the attention window of each layer: how many keys a query can see, including its own position. None means
+    no limit in a layer, and () means no limit in any layer.
 
     Read from the config as in the masks of transformers: `layer_types` with `sliding_window`, `local_attention` of
     ModernBERT (half on each side), `attention_layers` with `window_size` of GPT-Neo, and configs with values by layer

@@ -28,7 +28,7 @@ _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class DownloadStoppedError(Exception):
-    """Exception that a progress callback raises to stop a download. Downloaded data remain stored."""
+    """Exception that a progress callback raises to stop a download. Files downloaded so far are kept."""
 
 
 def download(name: str, revision: str | None, on_progress: Callable[[float, str], None] | None = None) -> Path:

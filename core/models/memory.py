@@ -113,8 +113,8 @@ def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps
         )
         raise CheckpointError(
             f"A checkpoint and its maps must fit into memory; {name} needs {shown(weights)} for its weights as "
-            f"{dtype}, {shown(maps)} for its maps and {shown(HEADROOM)} for running, but only {shown(free)} are free. "
-            f"{advice}, or use a machine with more memory."
+            f"{dtype}, {shown(maps)} for its maps and {shown(HEADROOM)} for activations, but only {shown(free)} "
+            f"are free. {advice}, or use a machine with more memory."
         )
     beside = f" and {shown(maps)} of maps" if maps else ""
     return f"{shown(weights)} of weights as {dtype}{beside}; {shown(free)} are free."

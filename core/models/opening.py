@@ -186,8 +186,8 @@ def refuse_other_sizes(build: Callable[[], Any], tensors: Tensors, name: str) ->
         # a table that transformers computes, number by number in Python; those of tied weights have a shape of the file
         if own is None and tuple(table.shape) not in shapes and table.numel() > stored / 8 + MOST_COMPUTED:
             raise CheckpointError(
-                f"config.json must match the weights; config.json of {name} describes {len(table):,} positions of "
-                f"{table.shape[1]:,} numbers each, but all weights together have only {stored:,} numbers. "
+                f"config.json must match the weights; config.json of {name} describes a table with {len(table):,} rows "
+                f"of {table.shape[1]:,} numbers, but all weights together have only {stored:,} numbers. "
                 f"{_CORRECT_THE_SIZES}"
             )
 
@@ -217,8 +217,8 @@ def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Check the weights in a checkpoint that its model does not use. Return a tuple with one message if some of them
-    are outside the embeddings and layers, otherwise an empty tuple.
+    """Return a tuple with one message if the model does not use some weights of its checkpoint, otherwise an empty
+    tuple. Buffers, such as positions and masks, may be unused.
 
     `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
     if weights of the embeddings or layers are unused.

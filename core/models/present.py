@@ -48,7 +48,8 @@ def present_weights(name: str) -> str | None:
 
 
 def stamp_of(name: str) -> int:
-    """Return a cache key that changes with the files of a local checkpoint; 0 if there are none, as for a hub ID."""
+    """Return a cache key that changes with the files of a local checkpoint; 0 if it has no local files, as for a hub
+    ID."""
     try:
         folder = _local(name)
         if folder is None or not config.within(folder):

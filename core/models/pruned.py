@@ -58,9 +58,9 @@ def restored(files: list[Path], config: Any, cut: dict[int, list[int]], name: st
             filled |= {int(found[1])} if weights[key] is not tensor else set()
     if other := sorted(set(cut) - filled):
         raise CheckpointError(
-            "A layer listed in pruned_heads of config.json must contain only the weights of its remaining heads; layer "
-            f"{other[0] + 1} of {name} contains other weights. Remove pruned_heads if no heads are missing; otherwise, "
-            "save the checkpoint again with all heads."
+            "The weights of a layer in pruned_heads of config.json must have the size of the remaining heads; those of "
+            f"layer {other[0] + 1} of {name} have another size. Remove pruned_heads if no heads are missing; "
+            "otherwise, save the checkpoint again with all heads."
         )
     if getattr(config, "num_hidden_groups", None) == 1:  # ALBERT: all layers have the same weights
         cut = dict.fromkeys(range(int(config.num_hidden_layers)), cut[0])

@@ -110,8 +110,8 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cl
 
 
 def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str, ...]]:
-    """Load the tokenizer in a folder. Also return a tuple of messages for users. It has one message if only
-    tokenizer.json was used, otherwise it is empty.
+    """Return the tokenizer in a folder, and a tuple of messages for users. There is one message if only tokenizer.json
+    was used, otherwise none.
 
     transformers rebuilds some tokenizers from their vocabulary, without the normalizer and pre-tokenizer in
     tokenizer.json. If the rebuilt tokenizer splits probe texts differently, tokenizer.json is used, unless

@@ -24,7 +24,7 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
-    """Return the safetensors files in a checkpoint folder, followed by those of the files in `beside` that exist.
+    """Return the safetensors files in a checkpoint folder. Files that are named in `beside` are included if they exist.
 
     Raises CheckpointError for pickles, missing weights, or an index with paths outside the folder.
     """

@@ -169,9 +169,9 @@ def test_terms_of_8_bit_weights_are_those_of_the_weights_as_they_are_used_and_ro
             own = layer.attention.self
             own.query = Int8Linear(own.query, rounds_inputs=rounds_inputs)
         if rounds_inputs:
-            with pytest.raises(InterventionError, match="only if they are plain sums of terms"):
+            with pytest.raises(InterventionError, match="only if contributions by components add up to the scores"):
                 read(checkpoint)
-            with pytest.raises(InterventionError, match="only if they are plain sums of terms"):
+            with pytest.raises(InterventionError, match="only if contributions by components add up to the scores"):
                 why.share_sums(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])
         else:
             assert largest_gap(checkpoint, checkpoint.encode(tiny.TEXT[0], None)) < 1e-5

@@ -231,10 +231,10 @@ def test_what_has_no_source_is_refused_in_a_sentence():
         Donors(checkpoint, (some[0],))
     with pytest.raises(
         InterventionError,
-        match=r'"mean" needs head outputs that were computed for it on reference inputs; got none',
+        match=r'"mean" needs head outputs that were computed for this method on reference inputs; got none',
     ):
         sweep(checkpoint, some, [CHOSEN], "mean")
-    with pytest.raises(InterventionError, match="got that of mean"):
+    with pytest.raises(InterventionError, match='got outputs for "mean"'):
         sweep(checkpoint, some, [CHOSEN], "resample", source=mean_outputs(checkpoint, some))
     with pytest.raises(InputError, match="must have corresponding tokens"):
         Alignment(()).within(some[0], some[1])

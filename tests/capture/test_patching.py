@@ -188,7 +188,7 @@ def test_outputs_of_another_checkpoint_are_refused():
     one, other = (replace(classifier("bert"), weights_hash=name * 32) for name in ("ab", "cd"))
     first, second = equal_lengths(one)
     source = untouched(one, InputPairs((first,), (second,), (everywhere(first, second),))).source
-    said = r"model \(cdcdcdcd\); these outputs were computed with the weights abababab"
+    said = r"weights \(cdcdcdcd\); these outputs come from a model with the weights abababab"
     with pytest.raises(InterventionError, match=said):
         sweep(other, [second], every_head(3, 4), "patch", source=source)
     with pytest.raises(InterventionError, match=said):

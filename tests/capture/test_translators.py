@@ -131,7 +131,7 @@ def test_words_of_cross_attention_are_of_two_sentences():
 def test_what_has_no_place_in_a_set_is_refused_in_a_sentence():
     checkpoint = translator("bart")
     encoding = checkpoint.encode(TEXT[0], TEXT[1])
-    with pytest.raises(InterventionError, match='"previous" is undefined for cross attention'):
+    with pytest.raises(InterventionError, match='"previous" is undefined for cross-attention'):
         states(checkpoint, encoding, Intervention("previous", frozenset({Head(0, 0, "cross")})))
     with pytest.raises(InterventionError, match="cannot attend to the next token"):
         states(checkpoint, encoding, Intervention("next", frozenset({Head(0, 0, "decoder")})))

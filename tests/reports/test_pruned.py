@@ -108,7 +108,7 @@ def test_pruned_heads_that_are_others_than_those_in_the_file_are_one_error(named
     saved("bert", tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"pruned_heads": named}))
-    with pytest.raises(CheckpointError, match="must contain only the weights of its remaining heads; layer"):
+    with pytest.raises(CheckpointError, match="must have the size of the remaining heads; those of layer"):
         open_checkpoint(str(tmp_path), device="cpu")
 
 
