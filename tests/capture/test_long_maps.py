@@ -68,5 +68,5 @@ def test_what_lies_outside_is_refused():
         block_maxima(checkpoint, checkpoint.encode("dog " * 3000))
     encoding = checkpoint.encode(LONG)
     for queries in ((0, 300), (5, 5), (0, len(encoding) + 1)):
-        with pytest.raises(InputError, match="1 to 256 tokens inside the input"):
+        with pytest.raises(InputError, match="1 to 256 tokens and lie inside the input"):
             window(checkpoint, encoding, Head(0, 0), queries, (0, 5))

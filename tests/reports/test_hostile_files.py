@@ -172,7 +172,7 @@ def test_no_table_of_positions_is_made_for_far_more_than_the_file_has(tmp_path, 
     with_config(folder, **{name: 100_000} | on)
     tracemalloc.start()
     try:
-        with pytest.raises(CheckpointError, match=r" 100,00\d positions of|and \(100\d\d\d, \d+\) by config.json"):
+        with pytest.raises(CheckpointError, match=r" 100,00\d rows of|and \(100\d\d\d, \d+\) by config.json"):
             open_checkpoint(str(folder))
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
