@@ -98,7 +98,8 @@ def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> 
 
 
 def example_grids(checkpoints: Sequence[str]) -> GridTabs:
-    """Return the maps of each checkpoint on the bundled pair of sentences. The caption says why maps are missing."""
+    """Return the attention maps of each checkpoint on the bundled sentence pair. If maps are missing, the caption
+    explains why."""
     grids, left_out = {}, []
     for name in dict.fromkeys(checkpoints):
         try:

@@ -29,7 +29,7 @@ from ..studies.patterns import pattern_shares
 
 @dataclass(frozen=True)
 class Shelved:
-    """An input from a gallery of one head, with the head's attention map. The gallery ranks inputs by a head score.
+    """An input in the gallery of a head, with its attention map and its score.
 
     `where` is the rank of the input as text; `tokens` label the rows and columns of the map.
     """
@@ -44,7 +44,7 @@ class Shelved:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Inputs ranked by a score of one head. `of` is a text that names this score and gives the number of inputs."""
+    """Inputs ranked by a score of one head. `of` describes the score and the number of inputs."""
 
     inputs: Sequence[Shelved] = ()
     of: str = ""
@@ -114,7 +114,7 @@ _OF_INTERVALS = NormalDist().inv_cdf(0.975)  # a 95 % interval reaches so many s
 
 
 def scores_beside(first: pd.DataFrame, head: Head, second: pd.DataFrame, other: Head) -> pd.DataFrame:
-    """Compare two heads by the scores that both have. Scores are sorted by the significance of their difference.
+    """Compare two heads by the scores that are known for both heads. The most significant differences come first.
 
     Standard errors come from the intervals (width / (2 * 1.96)) and are added as for independent samples, which is
     conservative for positively correlated measurements on the same inputs. `first` and `second` are atlas rows of one

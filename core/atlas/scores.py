@@ -38,8 +38,8 @@ FOLDER = config.DATA / "hypotheses"
 
 
 def hypothesis_rows(checkpoint: str) -> pd.DataFrame:
-    """Return a table of head scores (fields of ScoreRow) from the tests of bundled hypotheses on the current model
-    weights."""
+    """Return head scores from the bundled hypothesis tests of a checkpoint, with the columns of ScoreRow. Only tests of
+    the current weights are included."""
     file, weights = FOLDER / checkpoint / "hypotheses.json", present_weights(checkpoint)
     if checkpoint not in bundled_names() or weights is None or not file.is_file():  # the name may come from a link
         return pd.DataFrame()
@@ -101,8 +101,8 @@ FILE = config.DATA / "atlas" / "scores.parquet"  # written by `python -m data.re
 
 
 def bundled_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
-    """Return the head scores of a bundled checkpoint from a bundled file, with the columns of ScoreRow. If the weights
-    of the checkpoint have changed since, the table is empty.
+    """Return the bundled head scores of a checkpoint, with the columns of ScoreRow. The table is empty if the weights
+    on this machine are not the measured ones.
 
     `task` selects scores of this task and those without a task (None: all).
     """
@@ -163,8 +163,8 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the result rows that are head scores. If a row has a head's position in the similarity plot, also yield one
-    row for each coordinate."""
+    """Yield the result rows that contain a head score. For a position in the similarity plot, also yield one row per
+    coordinate."""
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
             yield row
@@ -246,8 +246,8 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:
-    """State in a sentence how many stored scores `atlas` leaves out because they were measured with other or unknown
-    weights. Return "" if there are none."""
+    """State how many scores are left out because they were measured with other or unknown weights. Return "" if there
+    are none."""
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""
@@ -267,7 +267,7 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Add rows of the second table of scores to the first, unless the first already has their (task, score)."""
+    """Append rows from a second table whose combination of task and score is not in the first table."""
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))

@@ -37,8 +37,8 @@ def app(
 
 
 def app_command(port: int, db: Path | None) -> list[str]:
-    """Return the command that starts the app on a port. In the app, Python searches for modules first in the folder of
-    the program.
+    """Return the command that starts the app on a port. Its option -P keeps the working directory out of the module
+    search path.
 
     Streamlit reads `.streamlit/config.toml` of that folder last.
     """

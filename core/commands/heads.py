@@ -46,7 +46,8 @@ class HeadsOptions:
 
     @property
     def annotated(self) -> AnnotatedSentence:
-        """Return the sentence from the options with its marked words. Raises InputError if a word is missing."""
+        """Return the sentence with its target and frame elements marked. Raises InputError if a word is not in the
+        sentence."""
         elements = tuple(
             Element(f"element {k}", (place(self.sentence, words, "element"),))
             for k, words in enumerate(self.element, 1)
@@ -100,7 +101,7 @@ def heads(asked: HeadsOptions, form: Form) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RankedHead(Result):
-    """A head with its rank by attention from one word to another, compared with other words at the same distance."""
+    """A head in a ranking by attention from one word to another. The baseline is attention at the same distance."""
 
     rank: int
     name: str

@@ -27,7 +27,8 @@ app = typer.Typer(help="Register hypotheses about heads before testing them.", n
 
 @dataclass(frozen=True)
 class Adding:
-    """Options for registering hypotheses: the claim, the heads, and the examples for forming and testing the claim."""
+    """Options for registering hypotheses: the claim, the heads, and the examples that suggested or will test the
+    claim."""
 
     checkpoint: Annotated[str, Flag("checkpoint: bundled name, local folder or hub ID", argument=True)]
     head: Annotated[
@@ -102,7 +103,7 @@ class Testing:
 @app.command("test")
 @of_record(Testing, beside=FORMS | PLACES)
 def test(asked: Testing, form: Form, where: JobPlacement) -> None:
-    """Test all hypotheses of a batch, except withdrawn ones, on seven criteria."""
+    """Test every hypothesis of a batch against seven criteria. Withdrawn hypotheses are skipped."""
     with database() as db:
         options = options_of(*batch_of(db, asked.id))
     provenance, rows = ran(STUDY.name, as_json(options), where=where)

@@ -81,7 +81,7 @@ def _option(typed: str) -> tuple[str, Any]:
 @app.command()
 @with_form
 def resume(job: Id, *, form: Form, where: JobPlacement) -> None:
-    """Resume a stopped job, including its failed units, and print its rows."""
+    """Resume a stopped job and print its result rows. Failed units are run again."""
     with _opened(where) as db:
         api.resume(db, job)
         run = follow(db, job)

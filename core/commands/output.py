@@ -69,7 +69,7 @@ def tell_json(value: Any) -> None:
 
 
 class StoppedError(SystemExit):
-    """Exception that ends the program after Ctrl-C. By then, a message has been printed."""
+    """Exception that exits the program after Ctrl-C, once a message has been printed."""
 
 
 def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "table") -> None:

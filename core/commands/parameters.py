@@ -22,7 +22,7 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(FORMS, False) | dict.fromkeys(PLACES)
 
 
 def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that turns a function into a command with the fields of the dataclass `kind` as options.
+    """Return a decorator that turns a function into a command. The fields of the dataclass `kind` become options.
 
     `beside` are options of output format and placement. With placement, the function is called as do(options, form,
     where), otherwise as do(options, form).
@@ -42,8 +42,8 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
 
 
 def with_form(do: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function into a command. The options for the output format set its parameter `form`, and the options for
-    where the job runs set its optional parameter `where`."""
+    """Turn a function into a command with options for the output format. If the function has a parameter `where`, the
+    command also has options for where the job runs."""
     parameters = dict(inspect.signature(do).parameters)
     beside = PLACES | FORMS if parameters.pop("where", None) else FORMS
     del parameters["form"]
@@ -57,8 +57,8 @@ def with_form(do: Callable[..., None]) -> Callable[..., None]:
 
 
 def signed_by(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
-    """Give a function the signature from which typer creates its command-line parameters, and return the function. The
-    parameters are the declared `options`, and those in `beside` for output format and placement."""
+    """Set the signature from which typer reads the options of a command, and return the function. The options are
+    `options`, and those in `beside` for output format and placement."""
     return _signed(run, [*(_parameter(option) for option in options if option.flag), *_beside(beside)])
 
 

@@ -123,8 +123,8 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
-    """Return the labels of maps that are large enough to be classified, and the number of other labels. Raises
-    InputError if all maps are too small."""
+    """Return the labels of maps that are large enough to classify, and the number of labels left out. Raises InputError
+    if all maps are too small."""
     matched(maps, labels)
     least = patterns.suggestions.TOO_SMALL
     large = [label for label in labels if len(maps[label.key]) > least]
@@ -151,8 +151,7 @@ def judged_on(
 
 
 def sentence(result: "Evaluated", over: str) -> str:
-    """Return sentences that report the evaluation of a classifier. `over` names what is resampled for the confidence
-    intervals, such as inputs."""
+    """Describe the evaluation of a classifier in sentences. `over` names the bootstrapped units, such as inputs."""
     return (
         f"The classifier has an accuracy of {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to "
         f"{result.accuracy_high:.3f}, n = {result.maps} maps). The macro F1 is {result.macro_f1:.3f} ({result.low:.3f} "
@@ -199,7 +198,7 @@ def class_set_with(source: str) -> str:
 
 
 def trained_without(source: str) -> "Classifier":
-    """Train a pattern classifier on the bundled labels of a class set. Labels from one source are left out."""
+    """Train a pattern classifier on bundled labels, without those for the checkpoints in one label source."""
     class_set = class_set_with(source)
     lines = lines_of(read_text(config.ANNOTATIONS / source / "maps.jsonl"))
     checkpoints = {json.loads(line)["checkpoint"] for line in lines}
@@ -422,5 +421,5 @@ def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
 
 
 def class_set_of(checkpoint: str) -> str:
-    """Return the bundled class set for a checkpoint: the class set of GPT-2 for decoders, and of BERT for encoders."""
+    """Return the bundled class set for a checkpoint: gpt2 for decoders, bert for other models."""
     return shipped_set(causal=models.opening.open_checkpoint(checkpoint).causal).name

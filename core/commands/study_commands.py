@@ -57,7 +57,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class NoOptions:
-    """An empty set of additional options, for terminal commands that have only the options of their study."""
+    """An empty set of options, for commands that add no options to those of their study."""
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def export(db: Database, checkpoint: str, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class RegisteredBatch:
-    """A batch of hypotheses that were registered together, and the number of all hypotheses about the same weights."""
+    """A batch of hypotheses that were registered together. `ever` counts all hypotheses about the same weights."""
 
     batch: StoredBatch
     members: Sequence[StoredHypothesis]
@@ -170,7 +170,7 @@ class CrateBatch:
 
 
 def read(folder: Path) -> list[CrateBatch]:
-    """Read the batches of hypotheses in an RO-Crate. Raises InputError if the crate is invalid or cannot be trusted."""
+    """Read the batches of hypotheses in an RO-Crate. Raises InputError if the RO-Crate is invalid or unsafe."""
     metadata = _json(_inside(folder, METADATA))
     graph = metadata.get("@graph") if isinstance(metadata, dict) else None
     if not isinstance(graph, list):
@@ -324,8 +324,7 @@ def _rows(file: Path) -> tuple[tuple[TaskRow, str], ...]:
 
 
 def crates(folder: Path) -> list[Path]:
-    """Return the RO-Crate folders at a path. They are the path itself or folders directly in it. Raises InputError if
-    there are none."""
+    """Return the RO-Crate at a path, or all RO-Crates directly in this folder. Raises InputError if there are none."""
     if (folder / METADATA).is_file():
         return [folder]
     found = sorted(file.parent for file in folder.glob(f"*/{METADATA}")) if folder.is_dir() else []
@@ -337,7 +336,7 @@ def crates(folder: Path) -> list[Path]:
 
 
 def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
-    """Return the examples whose texts do not match their stored hash or differ from the texts on this machine."""
+    """Find examples of a batch that differ from their stored hash or from the examples on this machine."""
     found = []
     for name, rows in batch.rows.items():
         choice: RowChoice = getattr(batch.options, name)
@@ -356,7 +355,7 @@ def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
 
 
 def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
-    """Recompute every criterion of the hypotheses in an RO-Crate. Returns how many were compared, and the differences.
+    """Recompute every criterion of the hypotheses in an RO-Crate. Returns the number of criteria, and the differences.
 
     If examples differ, nothing is recomputed. Raises InputError if the folder is not a trusted crate, or the weights on
     this machine differ.

@@ -28,7 +28,7 @@ FIRST = ("map_id", "class", "annotator", "checkpoint", "task", "row_id", "layer"
 
 
 def labels(db: str | Path | None = None, class_set: str = "bert", *, bundled: bool = False) -> pd.DataFrame:
-    """Load labelled attention maps as a data frame with one row per label, which includes the weights of its map.
+    """Load labelled attention maps as a data frame with one row per label. Each row includes the attention weights.
 
     They come from the database file `db` (None: that of the app), or from the bundled labels if `bundled` is True.
     Raises LockedError if the app has the database open, and InputError if the file does not exist.

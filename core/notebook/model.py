@@ -71,12 +71,14 @@ class Model:
 
     @property
     def name(self) -> str:
-        """Return the name, folder or Hub ID of the model. For a loaded model, this is where it was loaded from."""
+        """Return the name, folder or Hub ID of the model. For a loaded model, return the name or folder that it was
+        loaded from."""
         return str(self._model) if self._is_named else self.checkpoint.name
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """Return the loaded checkpoint. For a model object, the checkpoint has the current weights of this object."""
+        """Return the loaded checkpoint. If the model is an object, the checkpoint has the current weights of the
+        object."""
         return self._opened if self._is_named else checkpoint_of(self._model, self._tokenizer)
 
     @cached_property
@@ -155,7 +157,7 @@ class Model:
         return pd.DataFrame(ranking.rows("difference"))
 
     def why(self, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-        """Decompose the attention scores of a head into terms, for each query and the key with the largest weight.
+        """Decompose the attention score between each query and its most attended key into a sum of terms.
 
         Args:
             head: "L2H5", or a Head.
@@ -191,8 +193,8 @@ class Model:
         side: Literal["query", "key"] = "key",
         height: int = 560,
     ) -> MapsWidget:
-        """Show the attention map of a head. Also show the maps that it would have if its queries or keys received only
-        one kind of contribution, such as that of earlier heads.
+        """Show the attention map of a head. Further maps show its attention if queries or keys receive only one
+        contribution, such as that of earlier heads.
 
         Arguments and errors are those of `why`.
         """
@@ -238,7 +240,7 @@ class Model:
     def budget(
         self, texts: Text | Sequence[Text] | None = None, *, task: str = "sst2", progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """Measure the fraction of attention that each head gives to each category of keys, by the study `budget`.
+        """Measure how each head divides its attention among categories of tokens, such as neighbours or [SEP].
 
         `texts` is a sentence, a pair (a tuple of two) or a list of them, or None for examples of the task. `options`
         are those of the study, such as limit=200, or pipeline="none" to leave out syntax.

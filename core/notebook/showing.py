@@ -102,7 +102,7 @@ def _saved_models() -> Path:
 
 
 def saved_copy(model: Any, tokenizer: Any) -> Path:
-    """Save a copy of a loaded model unless one with the same weights exists, and return the folder of the copy."""
+    """Return the folder with a saved copy of a loaded model. A copy with the same weights is reused."""
     checkpoint = checkpoint_of(model, tokenizer)
     digest = hashlib.sha256(checkpoint.model.config.to_json_string().encode())
     for name, tensor in checkpoint.model.state_dict().items():
@@ -177,7 +177,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class MapsWidget(anywidget.AnyWidget):
-    """A notebook widget with attention maps. `view` is the selection, such as {"head": "L2H3"}, and can be set."""
+    """A notebook widget that shows attention maps. `view` reads or sets the selection, such as {"head": "L2H3"}."""
 
     payload = traitlets.Bytes(b"").tag(sync=True)
     view = traitlets.Dict().tag(sync=True)

@@ -33,7 +33,7 @@ class Data:
 
     @property
     def trained_treebank(self) -> str | None:
-        """Return the folder of the treebank if it has a train split, or None for the bundled treebank."""
+        """Return the folder of the treebank if it has a train split, otherwise None."""
         if self.treebank is None or len(list(Path(self.treebank).glob("*-train.conllu"))) != 1:
             return None
         return self.treebank

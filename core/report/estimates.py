@@ -51,8 +51,8 @@ def as_share(estimate: Estimate) -> Estimate:
 
 
 def f1_interval(f1: float, accuracy: float, n: int) -> Estimate:
-    """Return the F1 score on n examples with a 95 % confidence interval. The counts of true positives and errors are
-    recovered from F1 and accuracy."""
+    """Return the F1 score on n examples with a 95 % confidence interval. The interval uses counts of true positives and
+    errors, which are computed from F1 and accuracy."""
     wrong = n * (1 - accuracy)
     if f1 >= 1 or wrong <= 0:
         return Estimate(f1)

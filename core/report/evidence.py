@@ -61,8 +61,8 @@ class StepResult:
 
     @property
     def question(self) -> Row:
-        """Return the options of this step without the fine-tuned checkpoints. They are then equal for steps that differ
-        only in the fine-tuning seed."""
+        """Return the options of this step, except the fine-tuned checkpoints. Steps that differ only in the fine-tuning
+        seed have equal options."""
         return {name: value for name, value in self.step.asked.items() if name not in ("after", "compare")}
 
     def by_tuned(self) -> dict[str, list[Row]]:
@@ -99,14 +99,12 @@ class Evidence:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, part: Part, task: str | None = None) -> list[StepResult]:
-        """Return the results that have rows for one part of the report, optionally for one task, in the order of the
-        report."""
+        """Return the non-empty results of a part, optionally for one task, in the order of the report."""
         results = [result for result in self.results if result.step.part == part and result.rows]
         return [result for result in results if task is None or result.task == task]
 
     def each_seed(self, result: StepResult) -> list[StepResult]:
-        """Return the result for a fine-tuned checkpoint, followed by the results for checkpoints that were fine-tuned
-        with other seeds."""
+        """Return one result per fine-tuning seed, starting with the seed of `result`."""
         seed_results = [
             candidate
             for candidate in self.of(OTHER_SEEDS[result.step.part], result.task)
@@ -120,14 +118,14 @@ class Evidence:
         return [seed_result for checkpoint, seed_result in by_checkpoint.items() if _recipe_of(checkpoint) == recipe]
 
     def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
-        """Return the head ablations or pruning curves for each task. For tasks with cross-fitted results, return the
-        cross-fitted results instead."""
+        """Return the ablations or pruning curves for each task. Cross-fitted results replace other results on the same
+        task."""
         crossed = {result.task: result for result in self.of(ON_TRAIN_ROWS[part])}
         return [crossed.get(result.task, result) for result in self.of(part)]
 
     def tuned_from(self, *initialisations: str) -> list[StepResult]:
-        """Return the fine-tuning scores of every task. For tasks with cross-fitted scores for all `initialisations`,
-        return the cross-fitted scores instead."""
+        """Return the fine-tuning scores of every task. Scores that are cross-fitted for all `initialisations` replace
+        other scores on the same task."""
         crossed = {
             result.task: result
             for result in self.of(Part.CROSSED_SCORES)

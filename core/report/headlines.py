@@ -87,8 +87,7 @@ def p_of(record: ClaimRecord) -> float | None:
 
 
 def together(records: Sequence[ClaimRecord]) -> str:
-    """State how many tests of the report are decided, and how many of them remain significant at a false discovery rate
-    of 5 %."""
+    """State how many tests are decided, and how many remain decided at a false discovery rate of 5 %."""
     tests = [(record, p) for record in records if (p := p_of(record)) is not None]
     if not tests:
         return ""

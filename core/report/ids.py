@@ -8,7 +8,7 @@ from ..attention import Head
 
 
 class Part(StrEnum):
-    """The parts of a report. Each part contains measurements of one kind."""
+    """The parts of a report, one for each kind of measurement."""
 
     FRAMES = "frames"
     SINK = "sink"
@@ -131,7 +131,7 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True)
 class Item:
-    """Identifies one number in a figure or table by its quantity, subject, layer and head."""
+    """A key that identifies one number in a figure or table, such as the value for nouns in layer 3."""
 
     quantity: Quantity
     subject: str = ""

@@ -194,7 +194,7 @@ D = TypeVar(
 def analyses(
     db: Database, checkpoint: str, task: str, data: Data, facts: Facts, options: ReportOptions
 ) -> list[tuple[str, Row]]:
-    """List the studies, with options, that can measure one checkpoint on one task without fine-tuning."""
+    """List the studies that can measure a checkpoint on a task without fine-tuning, with their options."""
     planned = _Planned(options, data, checkpoint, facts, (task,), classifier=checkpoint)
     steps = [*planned._frames()[:1], *planned._untuned(), *planned._features(task, False)]
     steps += [planned._shares(db, task, False), *planned._probed(), *planned._disabled(task)]
@@ -365,7 +365,7 @@ class _Planned:
         ]
 
     def tuning(self, task: str) -> finetune.FinetuneOptions:
-        """Return the options for fine-tuning on a task. Later steps of the report analyse the resulting checkpoints."""
+        """Return the options for fine-tuning the checkpoint of the report on one task."""
         preset = self.facts.preset if self.options.preset == "auto" else self.options.preset
         return finetune.FinetuneOptions(
             checkpoint=self.checkpoint,

@@ -68,7 +68,7 @@ def exhibits() -> tuple[Exhibit, ...]:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number published in a paper. Its fields identify the measured number that it is compared with.
+    """A number published in a paper, with the fields that identify its measured counterpart.
 
     `error` is the error of reading the number from a plot. `flaw` states why it cannot be compared, or is "".
     """
@@ -140,7 +140,7 @@ def printed(task: str) -> list[Printed]:
 
 
 def printed_changes() -> list[float]:
-    """Return the published cosine for each layer between maps before and after fine-tuning on QQP (Fig. 5)."""
+    """Return the published cosine similarity of maps before and after fine-tuning on QQP, by layer (Fig. 5)."""
     return [figure.value for figure in of_exhibit(ExhibitId.CHANGE)]
 
 

@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Counted(Result):
-    """A result row of any study, read only for its sample size n."""
+    """The sample size of a result row from any study."""
 
     n: int
 
@@ -51,7 +51,7 @@ def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
 
 @dataclass(frozen=True)
 class Frames:
-    """The results of the study of frame links, as a summary and one record per head."""
+    """The results of the study of frame links: one summary, and one record per head."""
 
     summary: FrameSummary
     heads: list[FrameHead]

@@ -42,7 +42,7 @@ BY_COMMAND = {  # parts that a study's own command makes for the record: its run
 
 
 def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
-    """Return the bundled results of each checkpoint, which come from bundled reports and other bundled runs.
+    """Collect the results of each checkpoint from bundled reports and other bundled runs.
 
     Among equal steps, the one with most examples is used, then the newest. `checkpoints` selects checkpoints (empty:
     all with reports). Raises InputError if there is no such report, and StoreError if the record is damaged.
@@ -84,7 +84,7 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
 
 
 def about_record(evidence: Sequence[Evidence]) -> About:
-    """Return the title and time of a report that is computed from bundled results, without a new run."""
+    """Return the title and time of a report that is computed from bundled results."""
     names = [checkpoint_evidence.checkpoint for checkpoint_evidence in evidence]
     dates = [
         result.origin.created

@@ -41,7 +41,7 @@ SETTINGS: dict[Part, Mapping[str, int | str]] = {
 def stored_beside(
     results: Sequence[StepResult], stored: Iterable[Row], rows_of: Callable[[str], Sequence[Row]]
 ) -> list[StepResult]:
-    """Find stored fine-tuning runs whose settings differ from those of a report in a single setting, such as pooling.
+    """Find stored fine-tuning runs that differ from the runs of a report in one setting, such as pooling.
 
     The runs use the same weights and examples. `stored` holds runs of `finetune`, newest first. Settings and tasks in
     `results` are left out.
@@ -103,7 +103,7 @@ def prepared(db: Database, options: ReportOptions) -> Report:
 
 
 def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]) -> str:
-    """Store a report of finished steps, each with the ID of its run or an error, and return the ID of the report."""
+    """Store a finished report and return its ID. `ended` holds the run ID and the error message of each step."""
     results = [result_of(db, step, *run) for step, run in zip(report.steps, ended, strict=True)]
     known = runs.known_runs(db, finetune.STUDY.name)
     stored = known[known["source"] != "imported"].to_dict("records")
@@ -144,8 +144,8 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
 
 
 def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Records:
-    """Compute the content of a report: its steps, measured values, claims and values of single heads. If `parts` is
-    given, only these parts are included."""
+    """Compute the steps, measured values, claim outcomes and head values of a report. If `parts` is given, only values
+    and claims of these parts are included."""
     shown = {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
     chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & shown]
     ids = {exhibit.id for exhibit in chosen}

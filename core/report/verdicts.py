@@ -48,8 +48,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """The circumstances of measured numbers. `official` lists the tasks that were measured on the dev examples of GLUE,
-    and `missing` states why a number is missing."""
+    """The checkpoint and data of measured numbers. `official` lists the tasks that were measured on the dev examples of
+    GLUE, and `missing` states why a number is missing."""
 
     checkpoint: str
     official: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class MeasurementContext:
 
 
 def is_checkpoint(name: str, published: str) -> bool:
-    """Return True if a name, folder or Hub ID refers to the checkpoint with the name `published`."""
+    """Return True if a name, folder or Hub ID refers to the checkpoint named `published`."""
     last = Path(name.partition("@")[0].rstrip("/")).name.lower()
     return last in ALIASES.get(published, {published})
 
@@ -94,8 +94,8 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Pair each measured number with the published number for the same task, item and condition. `missing` states for
-    each task why published numbers have no measured counterpart."""
+    """Pair each measured number with the published number for the same task, item and condition. `missing` gives the
+    reason, by task, if a published number was not measured."""
     values: list[ValueRecord] = []
     used: set[Figure] = set()
     for ours in measured:

@@ -48,7 +48,7 @@ MOST = 0.5  # as a fraction of the heads
 
 @for_each(Part.MATCH)
 def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether most heads have their counterpart in the fine-tuned checkpoint at the same layer and head number.
+    """Test whether most heads have a counterpart with the same layer and head number after fine-tuning.
 
     A counterpart is matched one to one and significantly more similar than random weights, in both halves of the
     inputs. The interval covers heads (Wilson) and, with several seeds, also seeds (Student's t). The squares of both
@@ -195,8 +195,8 @@ def _clear(seeds: Sequence[Sequence[Estimate]], word: str) -> np.ndarray:
 
 @for_each(Part.CHANGE)
 def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether most heads have a cosine similarity above 0.9 between their maps before and after fine-tuning. Each
-    head has its own confidence interval.
+    """Test whether fine-tuning leaves the maps of most heads similar (cosine above 0.9). Each head is decided by its
+    own confidence interval.
 
     With several seeds, this must hold in every seed, and the cosine of the median head must be above 0.9, with
     examples and seeds in its interval.

@@ -54,8 +54,8 @@ def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SHARES)
 def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fine-tuning increases the share of vertical maps, corrected for classifier errors if these errors
-    are known. The claim fails if the upper bound of the increase is below one point."""
+    """Test whether fine-tuning increases the share of vertical attention maps. Known classifier errors are corrected.
+    The claim fails if the upper bound of the increase is below one point."""
     moved = {share.name: share for share in readings.moved_shares(result.rows)}
     if not moved:
         tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))

@@ -63,8 +63,8 @@ def agrees(result: StepResult, *names: str) -> Outcome | None:
 
 @for_each(Part.SHAPLEY)
 def gradient_and_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether gradient-based importance correlates, over heads, with the exact effect of ablating each head on the
-    logit difference. Spearman's correlation, with a bootstrap interval over heads, must exceed 0.5."""
+    """Test whether gradient-based head importance correlates with the exact effect of ablating each head. Spearman's
+    correlation with the change in the logit difference must be significantly above 0.5."""
     return agrees(result, "gradient", "effect")
 
 
@@ -82,9 +82,9 @@ def gradient_and_gate(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SHAPLEY)
 def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether pruning by gradient (Michel et al.) preserves at most a twentieth less of the logit difference than
-    pruning by Shapley value. The results are means over all pruning steps, paired by example. Both pruning orders were
-    determined on other examples."""
+    """Test whether pruning heads by gradient (Michel et al.) works nearly as well as pruning by Shapley value. On
+    average over pruning steps, pruning by gradient may preserve at most 5 % less of the full logit difference. Both
+    pruning orders were determined on other examples."""
     contrasts, sums = OrderContrast.among(result.rows), ShapleySum.among(result.rows)
     if not contrasts or not sums or not sums[0].with_all > 0:
         return None
@@ -105,9 +105,8 @@ def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None
 
 @for_each(Part.SHAPLEY)
 def all_combinations(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Count the subsets of n heads (2 to the power n), without a statistical test. The outcome also states for how many
-    heads the interval of their contribution excludes 0. Contributions over all subsets are estimated from a few orders
-    in which heads are added."""
+    """State how many subsets of heads exist (2 to the power n), without a statistical test. Also state how many heads
+    have a Shapley value whose interval excludes 0. Shapley values are estimated from a sample of head orders."""
     heads = ShapleyHead.among(result.rows)
     if not heads:
         return None
@@ -131,8 +130,8 @@ def _pairs_tried(evidence: Evidence, task: str | None) -> str:
 
 
 def words_of_both(evidence: Evidence) -> list[Outcome]:
-    """Test whether most heads that matter attend to the same word in the other sentence. Heads matter if their ablation
-    significantly lowers the scores on both STS-B and RTE.
+    """Test whether most heads that matter on both STS-B and RTE attend to the same word in the other sentence. A head
+    matters if its ablation significantly lowers the score.
 
     In either direction, the attention must exceed that to the other words of the sentence and that to any noun (or
     other kind of word), corrected over these heads.
@@ -176,9 +175,8 @@ def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome
 
 @for_each(Part.WORD_LINKS, "sst2")
 def adjectives_matter(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether, on SST-2, cutting links between nouns and adjectives in all layers changes the logit difference
-    more than cutting links between nouns and prepositions. For both kinds, the same number of links is cut, in the same
-    sentences and at the same distances."""
+    """Test whether noun-adjective links affect the logit difference on SST-2 more than noun-preposition links. Both
+    kinds of links are cut in all layers, in the same sentences, in the same number and at the same distances."""
     contrast = next((cut for cut in LinkContrast.among(result.rows) if cut.value is not None), None)
     if contrast is None:
         return None
@@ -201,8 +199,8 @@ NO_MEAN = (
 
 @for_each(Part.HEADS, "mrpc", "rte", swept=True)
 def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether ablating a random head raises the score on MRPC and RTE. The test uses the mean change over heads.
-    Its bootstrap over examples preserves the dependence between heads."""
+    """Test whether ablating a random head raises the score on MRPC and RTE. The estimate is the mean change over heads,
+    with a bootstrap interval over examples."""
     sweep = readings.sweep(result.rows)
     if not sweep.known:
         return None
@@ -260,8 +258,8 @@ def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 def shared_heads(evidence: Evidence) -> list[Outcome]:
     """Test whether more than half of the heads that matter for STS-B or RTE matter for both. A head matters if its
-    ablation significantly lowers the score, corrected over heads. The claim fails if, for too many of these heads, the
-    loss on one of the two tasks is significantly smaller than one point."""
+    ablation significantly lowers the score, corrected over heads. The claim fails if more than half of these heads cost
+    significantly less than one point on one of the tasks."""
     stsb, rte = evidence.one(Part.HEADS, "stsb"), evidence.one(Part.HEADS, "rte")
     if stsb is None or rte is None:
         return untested(evidence, Part.HEADS, "stsb" if stsb is None else "rte")

@@ -90,7 +90,7 @@ def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SINKS)
 def no_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether, for most heads with a sink at separators, removing the sink hardly changes the model output.
+    """Test whether, for most heads with an attention sink at separators, removing the sink hardly changes the output.
 
     Only heads whose own removal changes the output are counted. Intervals hold jointly for all effects.
     """
@@ -140,9 +140,9 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
 
 
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
-    """Test whether feed-forward outputs explain why heads attend mostly to separators. In the decomposition of Elhage
-    et al. (2021), the share of the variance of attention scores that they explain must exceed the share of word and
-    position embeddings by more than 0.1."""
+    """Test whether feed-forward outputs, not embeddings, explain why heads attend mostly to separators. The share of
+    attention score variance from feed-forward outputs must exceed the share from embeddings by more than 0.1 (Elhage et
+    al., 2021)."""
     shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
     if shares is None or not statistics:
         return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
@@ -185,8 +185,8 @@ NO_FRAMES = (
 
 
 def repeated_patterns(evidence: Evidence) -> list[Outcome]:
-    """Test whether more than half of the heads are closer to another head on the same inputs than to themselves on
-    other inputs. The difference must be significant for each of these heads after correction over heads.
+    """Test whether more than half of the heads resemble another head on the same inputs more than themselves on other
+    inputs. Each difference must be significant after correction over heads.
 
     Their fraction must also be above that of random weights, so that the claim cannot hold if all heads of random
     weights are closer. The nearest head is chosen on other inputs than those on which it is measured.
@@ -221,9 +221,8 @@ def _repeated(result: StepResult, task: str) -> Outcome | None:
 
 
 def frames_help(evidence: Evidence) -> list[Outcome]:
-    """Report that the effect of attention to frame links on task scores cannot be tested. GLUE has task labels but no
-    annotated frames, and FrameNet has frames but no task labels. Attention to links can only be removed, not gradually
-    increased."""
+    """Report that the effect of attention to frame links on task scores cannot be tested. GLUE has no annotated frames,
+    and FrameNet has no task labels."""
     return [Outcome(UNTESTED, f"{NO_FRAMES} Checkpoint: {evidence.checkpoint}.")]
 
 
@@ -239,8 +238,8 @@ NO_SPECIAL_TOKENS = "A decoder has no [CLS] and no [SEP]."
 
 @for_each(Part.FRAMES)
 def percentile(evidence: Evidence, result: StepResult) -> Outcome:
-    """Count the heads at or above the 99th percentile of all heads. The published claim is an error, because this count
-    depends only on the number of heads."""
+    """Count the heads at or above the 99th percentile of all heads. This count depends only on the number of heads, so
+    the published claim is a known error."""
     summary = readings.frames(result.rows).summary
     total = summary.layers * summary.heads
     always = total - int(np.ceil(0.99 * (total - 1)))
@@ -295,8 +294,8 @@ def _beyond(head: FrameHead) -> Estimate:
 
 
 def only_the_sink(evidence: Evidence) -> list[Outcome]:
-    """Test whether 90 % of the heads of GPT-2 have a weight above 0.4 on frame links when attention to the first token
-    is left out."""
+    """Test whether 90 % of the GPT-2 heads have a weight above 0.4 on frame links, without attention to the first
+    token."""
     with_first, without_first = evidence.one(Part.SINK), evidence.one(Part.SINKLESS)
     if with_first is None or without_first is None:
         return untested(evidence, Part.SINK)
@@ -312,8 +311,8 @@ def only_the_sink(evidence: Evidence) -> list[Outcome]:
 
 
 def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
-    """Test whether ablating either of the two heads with the largest weight on frame links lowers the score of every
-    task by at most one point. Both heads are tested even if they do not exceed the null models of frame relations."""
+    """Test whether ablating heads that attend along frame links lowers the score by at most one point. The two heads
+    with the largest weight on frame links are tested, even if they do not exceed the null distributions."""
     result = evidence.one(Part.FRAMES)
     if result is None:
         return untested(evidence, Part.FRAMES)
@@ -416,8 +415,8 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
-    """Compute three fractions of heads with a vertical stripe: heads significantly above the bound, heads not
-    significantly below it, and heads whose estimate is above it."""
+    """Compute the fraction of heads with a vertical stripe by three rules. The stripe is significantly above the bound,
+    is not significantly below the bound, or has an estimate above the bound."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
@@ -455,10 +454,9 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether [CLS] in the last layer attends more to [SEP] than to any other feature. On STS-B, RTE and QNLI,
-    punctuation is tested instead of [SEP]. The test uses the mean over heads, in the fine-tuned checkpoints of all
-    seeds.
-    """
+    """Test whether [CLS] in the last layer attends more to [SEP] than to any other feature. For STS-B, RTE and QNLI,
+    the claim names punctuation instead of [SEP]. The weights are means over heads, after fine-tuning with every
+    seed."""
     seeds = [_classifying(seed_result, evidence.checkpoint) for seed_result in evidence.each_seed(result)]
     seed_weights = {
         name: [of_seed[name] for of_seed in seeds] for name in seeds[0] if all(name in of_seed for of_seed in seeds)

@@ -25,7 +25,7 @@ MOST_TIMES = 10_000  # a plan for more rows than this multiple is not useful
 
 
 class OutcomeWord(StrEnum):
-    """The possible outcomes of testing a claim, including an outcome for claims that no checkpoint can decide."""
+    """The possible outcomes of testing a claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -56,8 +56,8 @@ class Decision:
 
     @property
     def clear(self) -> float:
-        """Return the distance from the statistic to the margin, as a multiple of the half-width of the statistic's
-        confidence interval. Return 0 if it is unknown."""
+        """Return the distance of the statistic from the margin, in half-widths of its confidence interval. Return 0 if
+        it is unknown."""
         if self.statistic is None or self.margin is None:
             return 0.0
         half = _half(self.statistic, above=self.statistic.value > self.margin)
@@ -162,8 +162,8 @@ def _pair(upper: Estimate, lower: Estimate) -> Decision:
 
 
 def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
-    """Test that no score decreases by more than `most`. Return HOLDS if no interval contains a larger decrease, FAILS
-    if any interval contains only larger decreases, otherwise UNDECIDED.
+    """Test that no score decreases by more than `most`. Return FAILS if any decrease is significantly larger, HOLDS if
+    all decreases are significantly smaller, otherwise UNDECIDED.
 
     A loss smaller than the margin does not count: an interval from -0.5 to -0.1 points holds.
     """
@@ -244,8 +244,8 @@ def _within(change: Estimate, margin: float) -> Decision:
 
 
 def all_of(decisions: Iterable[Decision]) -> Decision:
-    """Combine decisions into one. Return HOLDS if all hold, and FAILS if any fails. Otherwise, return the
-    undecided decision that would need the most examples."""
+    """Combine decisions that must all hold. Return FAILS if any fails, and HOLDS if all hold. Otherwise, return the
+    undecided decision that needs the most examples."""
     several = list(decisions)
     return _weakest([_of_several(decision, len(several)) for decision in several])
 
@@ -320,7 +320,7 @@ def percent(share: Estimate) -> str:
 
 
 def on_rows(result: StepResult) -> str:
-    """Return a note that a result was computed by cross-fitting on all train examples, or "" for other results."""
+    """Return a note if a result is cross-fitted on all train examples, otherwise ""."""
     return "The result is cross-fitted on all train examples. " if result.step.part in ON_TRAIN_ROWS.values() else ""
 
 
@@ -332,7 +332,7 @@ def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Ou
 def for_each(
     part: Part, *tasks: str, swept: bool = False, loses: bool = False, starts: Sequence[str] = (), not_causal: str = ""
 ) -> Callable[[Callable[[Evidence, StepResult], Outcome | None]], Test]:
-    """Return a decorator that turns a test of one result into a test of every result in one part of the report.
+    """Return a decorator that applies a test to every result in one part of the report.
 
     Args:
         tasks: only results on these; empty for all.

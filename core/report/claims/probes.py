@@ -28,8 +28,8 @@ READING = "mean over tokens"
 
 @for_each(Part.SYNTAX)
 def no_whole_tree(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether the spanning tree of the best head (chosen on dev) scores at most ten points above left-branching
-    and right-branching trees, whichever are better. Clark et al. report 8.2 points."""
+    """Test whether the trees of the best head (chosen on dev) score at most ten points above a branching baseline. The
+    baseline is left-branching or right-branching, whichever is better. Clark et al. report 8.2 points."""
     best = next(iter(BestHeadTree.defined(result.rows)), None)
     baselines = [score for score in ParsedScore.defined(result.rows) if score.name.endswith("-branching")]
     if best is None or best.rooted is None or not baselines:
@@ -46,9 +46,9 @@ def no_whole_tree(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SYNTAX)
 def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a parser trained on attention and input embeddings finds syntax better than two baselines:
-    right-branching trees, and the same parser on random weights. The baseline of the paper (distances and word
-    embeddings) is not computed."""
+    """Test whether a parser trained on attention and embeddings beats two baselines. The baselines are right-branching
+    trees, and the same parser on random weights. The baseline of the paper (distances and word embeddings) is not
+    computed."""
     scores = {score.name: score for score in ParsedScore.defined(result.rows)}
     names = ("right-branching", "attention and embeddings, random weights")
     attention = scores.get("attention and embeddings")
@@ -66,8 +66,8 @@ def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | 
 
 @for_each(Part.PROBE)
 def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a probe follows the hierarchical rule rather than the linear rule, although both rules agree on its
-    training sentences. This must hold in the second half of the layers, more clearly than in the embeddings."""
+    """Test whether a probe in the second half of the layers follows the hierarchical rule, not the linear rule. Both
+    rules agree on the training sentences. In the embeddings, the hierarchical rule must be followed less."""
     layers = [
         layer
         for layer in ProbedLayer.defined(result.rows)
@@ -88,8 +88,8 @@ def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.TRANSFER)
 def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether classifiers on the middle third of the layers score higher on average than classifiers on the first
-    third and on the last third. The best layer, chosen on other examples, is also reported."""
+    """Test whether classifiers on the middle third of the layers score higher on average than on either other third.
+    The outcome also names the best layer, which is chosen on other examples."""
     layers = [
         layer
         for layer in Transferred.defined(result.rows)
@@ -150,8 +150,8 @@ def _shown(score: Subnetwork) -> str:
 
 @for_each(Part.SUBNETWORKS)
 def good_and_bad(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether, after retraining, the components that survive pruning by importance score higher than the same
-    number of pruned components. The retrained pruned components must still score above a constant prediction."""
+    """Test whether components that survive pruning score higher after retraining than equally many pruned components.
+    The retrained pruned components must still score above a constant prediction."""
     score_of = {
         score.name: score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "difference")
     }

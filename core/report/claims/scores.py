@@ -108,9 +108,8 @@ def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcom
 
 
 def mean_gain(evidence: Evidence) -> list[Outcome]:
-    """Recompute the published mean gain of fine-tuning over seven tasks, 35.9 points, from the printed cells. The
-    arithmetic is right. However, the mean mixes accuracy with correlation, and compares with an untrained
-    classification head."""
+    """Recompute the published mean gain of fine-tuning over seven tasks (35.9 points). The arithmetic is right, but the
+    mean mixes accuracy with correlation, and the baseline has an untrained classification head."""
     result = evidence.one(Part.TUNING)
     if result is None:
         return untested(evidence, Part.TUNING)
@@ -192,8 +191,7 @@ def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.TUNING)
 def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Check by arithmetic whether some cells of Table 1 equal the score of a constant prediction, to the printed digit.
-    The check needs no checkpoint."""
+    """Check whether published scores in Table 1 equal the score of a constant prediction, to the printed digit."""
     cells = [cell for cell in printed(result.task or "") if cell.source == PAPER and cell.constant]
     tuning = finetuned_task(result.rows)
     if not cells or tuning.constant is None:
@@ -300,8 +298,8 @@ def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | No
 
 @for_each(Part.EFFECTIVE)
 def effective_drops(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether raw and effective attention are equal for the shortest inputs (correlation above .999) but differ
-    for the longest inputs (below .99). Correlations have intervals over inputs.
+    """Test whether raw and effective attention agree on short inputs but diverge on long inputs. The correlation must
+    be above .999 for the shortest inputs, and below .99 for the longest.
 
     The claim fails if they differ for the shortest inputs too. Results of earlier versions without intervals by length
     cannot be tested.

@@ -107,8 +107,8 @@ def _pairs(tuning: FinetunedTask, upper: str, lower: str) -> list[float]:
 
 
 def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bool = True) -> Decision:
-    """Decide whether an estimate is above `zero`, given an interval that includes the variation between random seeds.
-    If undecided, state how many more examples and seeds would decide it.
+    """Decide whether an estimate is above `zero`, with an interval over examples and random seeds. If undecided,
+    estimate how many more examples and seeds are needed.
 
     `more_rows` says whether the number of examples can be increased.
     """
@@ -156,8 +156,8 @@ def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
 
 
 def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
-    """Decide whether a mean over random seeds is above `zero`. If the decision is FAILS, it is corrected for `several`
-    tests."""
+    """Decide whether a mean over random seeds is above `zero`. Return FAILS only if it remains after correction for
+    `several` tests."""
     rows, luck = mean_of_seeds(seeds)
     decision = decided_with(rows, luck, zero)
     if decision.word != FAILS or several < 2:
@@ -167,7 +167,7 @@ def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float 
 
 
 def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequence[Estimate]]) -> Decision:
-    """Test whether every number in one group exceeds every number in another. Runs with the same seed are compared."""
+    """Test whether every number in `upper` exceeds every number in `lower`, paired by random seed."""
     if all(len(seeds) == 1 for seeds in (*upper, *lower)):
         return apart([seeds[0] for seeds in upper], [seeds[0] for seeds in lower])
     pairs = [[above - below for above, below in zip(first, second, strict=True)] for first in upper for second in lower]

@@ -22,7 +22,7 @@ TOP = 2  # best heads named beside the paper's
 
 
 def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str = "") -> list[Measured]:
-    """Create one measured number per layer. The other fields are copied from the record `like`."""
+    """Convert one estimate per layer to measured numbers. All other fields are copied from `like`."""
     listed = list(estimates)
     return [
         replace(like, item=Item(Quantity.LAYER, subject, layer=k, layers=len(listed)), estimate=estimate)
@@ -84,8 +84,7 @@ def frames(evidence: Evidence) -> list[Measured]:
 
 
 def sink(evidence: Evidence) -> list[Measured]:
-    """Collect attention between targets and frame elements in the GPT-2 replication, both with and without attention to
-    the first token."""
+    """Collect attention between targets and frame elements in GPT-2, with and without attention to the first token."""
     parts = ((Part.SINK, Condition.BEFORE), (Part.SINKLESS, Condition.WITHOUT_FIRST))
     return [
         value
@@ -164,8 +163,7 @@ def relations(evidence: Evidence) -> list[Measured]:
 
 
 def tokens(evidence: Evidence) -> list[Measured]:
-    """Collect the numbers for both halves of Fig. 7 in Kovaleva et al.: attention along relations between words, and
-    attention of [CLS]."""
+    """Collect the numbers of Fig. 7 in Kovaleva et al.: attention between related words, and attention of [CLS]."""
     return [*relations(evidence), *classifying(evidence)]
 
 
@@ -196,8 +194,8 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """Count the heads whose value is above a bound. For the interval of the count, the heads' lower confidence limits,
-    and then their upper limits, are counted in the same way."""
+    """Count the heads with a value above a bound. The interval of the count is obtained by counting lower confidence
+    limits and upper confidence limits above the bound."""
     lows, highs = [score.low for score in some], [score.high for score in some]
     low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)

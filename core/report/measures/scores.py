@@ -163,7 +163,7 @@ def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Co
 
 
 def best_by_layer(known: Sequence[tuple[AblatedTarget, Estimate]]) -> list[Estimate]:
-    """Return, for each layer, the most positive change in the score when one of its heads is ablated."""
+    """Return the highest score change from ablating a single head, for each layer."""
     layers = sorted({variant.layer or 0 for variant, _ in known})
     by_layer = [[change for variant, change in known if (variant.layer or 0) == layer] for layer in layers]
     return [max(changes, key=lambda change: change.value) for changes in by_layer]
@@ -175,8 +175,7 @@ def layers(evidence: Evidence) -> list[Measured]:
 
 
 def alone(evidence: Evidence) -> list[Measured]:
-    """Collect, for every layer, the change in the score when all heads except the best are ablated (Michel et al.,
-    Table 2)."""
+    """Collect, for each layer, the change in the score if only its best head is left (Michel et al., Table 2)."""
     return _by_layers(evidence, Part.ALONE, ExhibitId.ALONE, Condition.ZEROED)
 
 
@@ -197,8 +196,8 @@ def prune(evidence: Evidence) -> list[Measured]:
 
 
 def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
-    """Return two fractions of pruned heads: the largest fraction before the score falls significantly, and the smallest
-    fraction at which the score has fallen significantly."""
+    """Return the fractions of pruned heads just before and at the first significant drop of the score. If the score
+    never drops significantly, the second fraction is 1."""
     share = 0.0
     for step in steps:
         if step.high is not None and step.high < step.baseline:
@@ -254,7 +253,7 @@ def probes(evidence: Evidence) -> list[Measured]:
 
 
 def subnetworks(evidence: Evidence) -> list[Measured]:
-    """Collect the score at each fraction of pruned weights, and the scores of subnetworks after retraining."""
+    """Collect the scores at each fraction of pruned weights, and the scores of retrained subnetworks."""
     values = []
     for result in evidence.of(Part.SUBNETWORKS):
         for score in (network for network in Subnetwork.defined(result.rows) if network.kind != "baseline"):
@@ -268,7 +267,7 @@ def subnetworks(evidence: Evidence) -> list[Measured]:
 
 
 def head_maps(evidence: Evidence) -> list[HeadRecord]:
-    """Collect one number per head for heatmaps like Figs. 3, 5 and 8 in Kovaleva et al., grouped by figure and task."""
+    """Collect the values of single heads for heatmaps like Figs. 3, 5 and 8 in Kovaleva et al."""
     records: list[HeadRecord] = []
     for result in evidence.of(Part.FRAMES):
         records += _map(result, ExhibitId.FRAMES, readings.frames(result.rows).heads, "mean largest weight")

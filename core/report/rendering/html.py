@@ -58,7 +58,7 @@ def parquet_files(records: Records) -> dict[str, bytes]:
 
 
 def pictures(records: Records) -> dict[str, str]:
-    """Draw the plots of a report as SVG text in the colours of the light theme, as a dictionary by figure or table."""
+    """Draw the plots of a report as SVG text in the light theme. The keys are IDs of figures and tables."""
     charts = {exhibit.id: chart_of(exhibit, records.about(exhibit.id)) for exhibit in exhibits()}
     drawn = {
         id: chart.to_dict() | {"config": theme.of_saved_charts()} for id, chart in charts.items() if chart is not None
@@ -67,7 +67,7 @@ def pictures(records: Records) -> dict[str, str]:
 
 
 def markdown(about: About, records: Records) -> str:
-    """Return the whole report as Markdown: the comparison with published numbers, and all outcomes of every claim."""
+    """Return the report as Markdown: a comparison with published numbers, and the outcomes of all claims."""
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
     measured_steps = sum(not step.error for step in records.steps)
     counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
@@ -157,7 +157,7 @@ class _Part:
 
 
 def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
-    """Return the whole report as an HTML page. `shelf` holds the attention maps that the page shows interactively."""
+    """Return the report as an HTML page, with the attention maps in `shelf` as interactive heatmaps."""
     shown = [(exhibit, exhibit_records) for exhibit in exhibits() if (exhibit_records := records.about(exhibit.id))]
     charts = {
         exhibit.id: chart

@@ -42,8 +42,8 @@ def short(name: str) -> str:
 
 
 def numbers_of(claim: ClaimRecord) -> str:
-    """Describe the numbers behind the outcome of a claim: its statistic, margin and seeds. If more data can decide the
-    claim, state how much."""
+    """Summarise the statistic, margin and seeds behind the outcome of a claim. If more data would decide the claim,
+    also state how much."""
     parts = [f"{claim.said.removesuffix('.')}."]
     if claim.margin:
         parts.append(f"The margin is {claim.margin:g}.")
