@@ -112,8 +112,8 @@ def example_grids(checkpoints: Sequence[str]) -> GridTabs:
 def _captured(checkpoint: str, weights_hash: str) -> Example:
     if len(parts_of(checkpoint)) > 1:
         raise InputError(
-            f"This file cannot show the attention maps of {checkpoint}, because an encoder-decoder has three sets of "
-            "heads. Export them from the Attention maps page instead."
+            f"The attention maps of {checkpoint} are not shown because an encoder-decoder has three sets of heads. "
+            "Export the maps on the Attention maps page instead."
         )
     if not (config.is_folder(config.BUNDLED_MODELS / checkpoint) or config.is_folder(checkpoint)):
         raise CheckpointError(

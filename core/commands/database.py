@@ -55,8 +55,8 @@ def import_database(
     source, target = file.expanduser().resolve(), (db or settings().database).expanduser().resolve()
     if not source.is_file() or source == target:
         raise InputError(
-            f"The file to import must be an existing database other than {target}; got {file}. Give the path of "
-            "the database to copy, such as data/atlas.duckdb of a clone."
+            f"The file to import must be an existing database, and not {target} itself; got {file}. Give the path "
+            "of the database to copy, such as data/atlas.duckdb in a clone of the repository."
         )
     try:
         schema_of(source)

@@ -35,9 +35,9 @@ class Exporting:
         Path | None, Flag("HTML file to write: one self-contained page of the findings with interactive maps")
     ] = None
     md: Annotated[
-        Path | None, Flag("Markdown file to write the findings to; its charts are saved in a folder next to the file")
+        Path | None, Flag("Markdown file to write; charts of the findings are saved in a folder next to the file")
     ] = None
-    bib: Annotated[Path | None, Flag("BibTeX file to write the citations of the findings to")] = None
+    bib: Annotated[Path | None, Flag("BibTeX file to write, with citations of the findings")] = None
     only: Annotated[
         list[str] | None,
         Flag("ID of a finding to export; repeat the option for several findings (default: all findings)"),

@@ -33,7 +33,7 @@ class HeadsOptions:
     raw: Annotated[
         bool,
         Flag(
-            "rank heads by attention weight (default: by this weight minus the mean weight at the same distance)",
+            "rank heads by raw attention weight (default: subtract the mean weight at the same distance)",
             name="--raw",
         ),
     ] = False

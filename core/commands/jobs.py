@@ -104,7 +104,7 @@ def cancel(job: Id) -> None:
     except LockedError as error:
         if not ask_to_cancel(job):
             raise JobError(
-                f"The job must be cancelled by the process that runs it ({error.holder}); this process did not answer "
+                f"The job must be cancelled by the process that runs it; this process ({error.holder}) did not answer "
                 "the request. Cancel the job on the app's Jobs page."
             ) from error
         tell(f"{error.holder} has been asked to cancel the job.")

@@ -47,7 +47,7 @@ def export_command(
             count = label_files.export_labels(db, file, class_set, weights=weights)
         elif class_set is None:
             raise InputError(
-                "A file in this format can contain the labels of only one class set; got no class set for "
+                "A file in this format can contain the labels of only one class set; no class set was given for "
                 f"{file.name[:60]!r}. Add --class-set."
             )
         else:

@@ -66,15 +66,15 @@ class EvaluatePatternsOptions:
     second: Annotated[
         Path | None,
         Flag(
-            ".jsonl file with labels of a second annotator; adds Cohen's kappa, and scores on the maps on which "
-            "both annotators agree"
+            ".jsonl file with labels of a second annotator; also prints Cohen's kappa, and scores on the maps that "
+            "both annotators labelled equally"
         ),
     ] = None
     without: Annotated[
         str | None,
         Flag(
-            "source of bundled labels to hold out; the classifier is retrained on the other sources "
-            "and evaluated on this source"
+            "source of bundled labels to evaluate on; the classifier is retrained without the checkpoints in this "
+            "source"
         ),
     ] = None
     seed: Annotated[int, Flag("random seed of the bootstrap intervals", least=0, most=LARGEST_SEED)] = 0
@@ -156,10 +156,10 @@ def sentence(result: "Evaluated", over: str) -> str:
         f"The classifier has an accuracy of {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to "
         f"{result.accuracy_high:.3f}, n = {result.maps} maps). The macro F1 is {result.macro_f1:.3f} ({result.low:.3f} "
         f"to {result.high:.3f}) over classes with at least ten maps, and {result.macro_f1_all:.3f} over all classes. "
-        f"The expected calibration error is {result.ece:.3f} ({result.ece_low:.3f} to {result.ece_high:.3f}). The "
-        f"classifier gives {result.sure_errors:.1%} of the maps a wrong class with a probability above 0.8. The "
-        f"classifier is unsure about {result.unsure:.1%} of the maps, and classifies {result.sure_accuracy:.1%} of the "
-        f"other maps correctly. {result.outside:.1%} of all maps are unlike the training maps. The confidence "
+        f"The expected calibration error is {result.ece:.3f} ({result.ece_low:.3f} to {result.ece_high:.3f}). For "
+        f"{result.sure_errors:.1%} of the maps, the classifier predicts a wrong class with a probability above 0.8. "
+        f"The classifier is unsure about {result.unsure:.1%} of the maps, and classifies {result.sure_accuracy:.1%} of "
+        f"the other maps correctly. {result.outside:.1%} of all maps are unlike the training maps. The confidence "
         f"intervals come from a bootstrap over {result.groups} {over}."
     )
 

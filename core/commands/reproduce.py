@@ -62,9 +62,7 @@ class ReproduceOptions:
     effective_limit: Annotated[int, Flag("number of dev examples per task for effective attention", least=2)] = 30
     tree_limit: Annotated[
         int,
-        Flag(
-            "number of gold-annotated sentences to take from each of the dev and test splits of the treebank", least=8
-        ),
+        Flag("number of annotated sentences to take from each split (dev and test) of the treebank", least=8),
     ] = 150
     train_limit: Annotated[int, Flag("number of training examples per task for fine-tuning; 0 uses all", least=0)] = (
         1000
@@ -90,8 +88,8 @@ class ReproduceOptions:
     unseen: Annotated[
         bool,
         Flag(
-            "also ablate heads on training examples that were not used for fine-tuning and do not resemble any "
-            "example that was used"
+            "also ablate heads on training examples that were not used for fine-tuning and share no four-word "
+            "sequence with the examples that were used"
         ),
     ] = False
     preset: Annotated[

@@ -145,8 +145,8 @@ class Beside:
     margin: Annotated[
         float | None,
         Flag(
-            "with --race: smallest mean change in loss that matters (default: 5 % of the loss of the best "
-            "constant prediction)"
+            "with --race: smallest mean change in loss that counts as an effect (default: 5 % of the loss "
+            "of the best constant prediction)"
         ),
     ] = None
     beside: Annotated[
@@ -216,7 +216,7 @@ class Saving:
         Flag("folder in which to save a pruned checkpoint; --share sets the fraction of heads that are removed"),
     ] = None
     share: Annotated[
-        float, Flag("fraction of heads that are removed from the checkpoint that --save writes, from 0 to 1", least=0.0)
+        float, Flag("fraction of heads (0 to 1) to remove from the checkpoint that --save writes", least=0.0)
     ] = 0.5
 
 

@@ -82,7 +82,7 @@ def _sharing_weights(model: Any, name: str) -> Any:
         return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
     except (TypeError, RuntimeError) as error:
         raise CheckpointError(
-            f"The model {name} must be copied before it is run, so that the original stays unchanged; copying failed "
+            f"A model must be copied before it is run, so that the original stays unchanged; copying {name} failed "
             f"({str(error)[:120]}). Save the model with save_pretrained, and open its folder."
         ) from error
 
@@ -118,8 +118,8 @@ def saved_copy(model: Any, tokenizer: Any) -> Path:
             except Exception as error:  # each family and tokenizer raises its own classes
                 shutil.rmtree(part, ignore_errors=True)
                 raise CheckpointError(
-                    f"A study runs on a saved copy of {checkpoint.name}, which could not be written "
-                    f"({str(error)[:120]}). Save the model yourself, and open the folder."
+                    f"To run a study, a copy of {checkpoint.name} must be saved; saving failed "
+                    f"({str(error)[:120]}). Save the model with save_pretrained, and open its folder."
                 ) from error
             part.rename(folder)
     return folder
@@ -324,6 +324,6 @@ def _rows(rows: Rows | str | Path) -> Rows:
         return json.loads(read_text(Path(rows).expanduser()))["rows"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"A circuit file must be the output of `study circuit --json`; {rows} cannot be read as such output. Run "
-            "`study circuit --json` to write a circuit file."
+            f"A circuit file must be the output of `study circuit --json`; {rows} could not be read. Run "
+            "`study circuit --json` to create such a file."
         ) from error

@@ -57,7 +57,7 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
     if unreported := [name for name in names if name not in {step.checkpoint for step in steps}]:
         reported = ", ".join(dict.fromkeys(step.checkpoint for step in steps))
         raise InputError(
-            f"Only reports of these checkpoints are bundled and can be recomputed: {reported or 'none'}; got "
+            f"A report can be recomputed only for checkpoints with a bundled report ({reported or 'none'}); got "
             f"{unreported[0]}. Choose one of these checkpoints."
         )
     chosen = []

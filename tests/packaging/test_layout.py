@@ -129,7 +129,7 @@ def test_a_database_is_taken_over_with_its_labels_and_none_is_overwritten(tmp_pa
     again = CliRunner().invoke(__main__.app, ["import-database", str(theirs)])
     assert "must be written to a new file" in str(again.exception)
     missing = CliRunner().invoke(__main__.app, ["import-database", str(tmp_path / "none")])
-    assert "must be an existing database other than" in str(missing.exception)
+    assert "must be an existing database, and not" in str(missing.exception)
 
 
 def test_weights_of_a_package_are_those_that_were_published(monkeypatch):

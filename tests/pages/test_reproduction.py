@@ -119,7 +119,7 @@ def test_a_stored_report_is_shown_in_order_with_its_claims(db):
     line = next(one for one in table.splitlines() if "last two layers" in one)
     assert "(#change)" in line
     assert ":green[holds] RTE" in line
-    assert "Known error: Two of any 144 different numbers exceed the 99th percentile of these numbers" in table
+    assert "Known error: Among any 144 different numbers, two exceed the 99th percentile" in table
     values = next(one.value for one in page.dataframe if "verdict" in one.value and (one.value["item"] == "L1H2").any())
     row = values[values["item"] == "L1H2"].iloc[0]
     assert (row["ours"], row["published"], row["verdict"]) == (0.3, 0.201, "cannot be compared")
