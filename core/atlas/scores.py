@@ -258,7 +258,8 @@ def left_out(db: Database | None, checkpoint: str) -> str:
 
 
 def framed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of scores with the columns and types of ScoreRow. Corrected p values become q values."""
+    """Return a table of scores with the columns and types of ScoreRow. If a study stores corrected p values,
+    the column `q` repeats them."""
     if "p" in rows and "q" in rows:
         studies = rows["score"].str.split("/").str[0]
         mine = studies.isin([study for study in studies.unique() if p_is_corrected(study)])

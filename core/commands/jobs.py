@@ -92,7 +92,7 @@ def resume(job: Id, *, form: Form, where: JobPlacement) -> None:
 def cancel(job: Id) -> None:
     """Cancel a job, even if it runs in the app. Finished units remain stored, and the job can be resumed."""
     if not re.fullmatch(r"\w+", job):
-        raise JobError(f"A job ID must consist of letters and digits; got {job!r}. Use one from `jobs list`.")
+        raise JobError(f"A job ID must consist of letters and digits; got {job!r}. Use an ID from `jobs list`.")
     try:
         with _opened() as db:
             if one_job(db, job).state == "done":

@@ -157,8 +157,10 @@ def check(
     *,
     form: Form,
 ) -> None:
-    """Check that the attention maps of a checkpoint are captured correctly. The checks cover shapes, row sums,
-    causality, agreement with eager attention, and the effect of disabling a head."""
+    """Check that the attention maps of a checkpoint are captured correctly.
+
+    The checks cover shapes, row sums, causality, agreement with eager attention, and the effect of disabling a head.
+    """
     shown = sys.stderr.isatty()
     if shown:
         tell(f"Opening {checkpoint} and hashing its weights ...", err=True)

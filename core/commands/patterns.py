@@ -284,10 +284,7 @@ class Training:
     class_set: ClassSetName = "bert"
     labels: Annotated[
         Path | None,
-        Flag(
-            "file that contains labels and the attention weights of the labelled maps, to train on (default: "
-            "stored and bundled labels)"
-        ),
+        Flag("file with labels and the labelled attention maps, to train on (default: stored and bundled labels)"),
     ] = None
     kind: Annotated[
         str,
