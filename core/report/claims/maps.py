@@ -140,9 +140,9 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
 
 
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
-    """Test whether feed-forward outputs, not embeddings, explain why heads attend mostly to separators. They must
-    explain a larger share of the variance of attention scores, by more than 0.1. The shares come from the decomposition
-    of Elhage et al. (2021)."""
+    """Test whether feed-forward outputs, not embeddings, explain why heads attend mostly to separators. In the
+    decomposition of Elhage et al. (2021), they must explain a larger share of the variance of attention scores than
+    embeddings, by more than 0.1."""
     shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
     if shares is None or not statistics:
         return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
