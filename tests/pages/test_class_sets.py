@@ -93,7 +93,7 @@ def test_deleting_a_class_asks_what_becomes_of_its_labels(page):
     page.run()
     assert next(one for one in page.button if one.label == "Delete the class").disabled, "nothing was chosen yet"
     (fate,) = page.radio
-    assert fate.label == "1 label is assigned to this class. What should happen to these labels?"
+    assert fate.label == "1 label is assigned to this class. What should happen to this label?"
     fate.set_value("rest").run()
     assert press(page, "Delete the class") == []
     assert known_class_set(db, "sea").names == ("dots <b>", "rest")

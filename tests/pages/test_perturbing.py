@@ -65,7 +65,7 @@ def test_cut_edges(page):
     assert "edges (" in said(page).replace("\\", "")
     page.selectbox(key="edges").set_value("chosen words")
     page.run()
-    assert "Choose at least one word on each side" in page.error[0].value
+    assert "Choose at least one word under “From”" in page.error[0].value
     page.multiselect(key="queries").set_value(["1 [CLS]"])
     page.multiselect(key="keys").set_value(["5 ;"])
     fine(page.run())

@@ -257,7 +257,7 @@ def test_the_headline_of_a_run_of_several_tasks_names_the_task_that_was_chosen(d
 
 
 def test_start_says_what_was_done_last_and_opens_it(db):
-    assert "Done last" not in said(opened("start/start"))
+    assert "Recent results" not in said(opened("start/start"))
     run = sweep(db, -0.25, "My sweep")
     app = opened("start/start")
     assert "Ablating L1 changes accuracy most, by -25.0 points" in said(app)

@@ -110,10 +110,11 @@ def _split_halves(first: str, halves: Sequence[SplitHalf]) -> None:
             or_nan, (half.chosen, half.held_out, half.low, half.high, half.same)
         )
         st.markdown(
-            f"The best ablation on one half of the examples changes {plain(first)} by **{100 * gain:+.1f}** points on "
-            f"that half, and by **{100 * held_out:+.1f}** points on the other half. In 95 % of random splits, the "
-            f"change on the other half is between {100 * low:+.1f} and {100 * high:+.1f} points (not a CI). "
-            f"{plain(half.name)} is the best ablation in {share_of_splits:.0%} of the splits."
+            f"The best ablation on a random half of the examples changes {plain(first)} by **{100 * gain:+.1f}** "
+            f"points on this half, and by **{100 * held_out:+.1f}** points on the other half (means over random "
+            f"splits). In 95 % of the splits, the change on the other half is between {100 * low:+.1f} and "
+            f"{100 * high:+.1f} points. This range is not a CI. {plain(half.name)} is the best ablation in "
+            f"{share_of_splits:.0%} of the splits."
         )
 
 

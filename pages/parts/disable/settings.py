@@ -43,7 +43,8 @@ def pick_fitting_task() -> str:
     """Ask for the task whose labelled train examples fit the constants."""
     task = pickers.pick_task("Fit the constants on train examples of", key="fitted_on")
     st.caption(
-        f"This method uses {FITTED_ROWS} random examples (seed 0). The checkpoint must be a classifier for this task."
+        f"The constants are fitted to {FITTED_ROWS} random examples (seed 0). The checkpoint must be a classifier for "
+        "this task."
     )
     return task
 

@@ -152,10 +152,10 @@ def _cut(rows: list[Row]) -> int:
     for contrast in LinkContrast.among(rows):
         if contrast.value is not None and contrast.low is not None:
             st.markdown(
-                f"Preventing attention along {plain(contrast.first)} links in all layers changes the logits by "
-                f"{contrast.value:+.2g} more (95 % CI {contrast.low:.2g} to {contrast.high:.2g}) than preventing "
+                f"Blocking attention along {plain(contrast.first)} links in all layers changes the logits by "
+                f"{contrast.value:+.2g} more (95 % CI {contrast.low:.2g} to {contrast.high:.2g}) than blocking "
                 f"attention along {plain(contrast.other)} links. In {contrast.n} examples, {contrast.links} links of "
-                "each kind were blocked, at the same distances."
+                "each kind were blocked. Links of both kinds have the same distances."
             )
     return max(*(cut.n for cut in cuts), *(untouched.n for untouched in Unmodified.among(rows)))
 
@@ -202,8 +202,8 @@ def _separators(rows: list[Row]) -> int:
     if any(row.norm_on_separators is not None for row in layers):
         st.altair_chart(_weights_and_norms(layers))
         st.caption(
-            "If attention to separators is a no-op, the share of separators is smaller in norms than in weights. A "
-            "norm is the weight times the length of the transformed value vector."
+            "If attention to separators is a no-op, separators have a smaller share of the norms than of the weights. "
+            "A norm is the attention weight times the length of the transformed value vector."
         )
         st.caption("The dashed line is the share of separators among all tokens.")
     columns = ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",

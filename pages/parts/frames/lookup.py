@@ -374,7 +374,7 @@ def _settings() -> LookupSettings:
             "pair tokens one to one",
             key="zip",
             help="This setting matters only if a word has several tokens. If off, every pair of tokens is used. If "
-            "on, first tokens are paired with first tokens, second with second, and so on, as in the code of "
+            "on, the first tokens of both words are paired, then the second tokens, and so on, as in the code of "
             "Kovaleva et al. 2019.",
         )
         sinkless = url.switch(
@@ -438,8 +438,8 @@ def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, m
         st.markdown(f"**{plain(headline(reading, *_ends(marked), by))}**")
         st.caption(
             "One sentence (n = 1) allows no significance test, so heads are only ranked. The colour shows the "
-            f"{RANKED[by]}{' weight at the same distance elsewhere' * (by == 'difference')}. The three largest "
-            "values are outlined."
+            f"weight{' minus the mean weight at other positions with the same distance' * (by == 'difference')}. The "
+            "three largest values are outlined."
         )
     rows = pd.DataFrame(reading.rows(by))
     head = _chosen(f"head_{number}", rows)

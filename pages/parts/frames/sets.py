@@ -59,8 +59,8 @@ TOLD: dict[str, Any] = {  # columns of the table of heads, as it shows them
     "excess": _NUMBER(
         "over other words",
         format="%.2f",
-        help="How much more attention the key of a frame link gets from its query than from other words, after "
-        "removing the effect of distance. Values are multiples of uniform attention (in decoders: log odds).",
+        help="The attention from the linked word to the key, minus the attention from other words to the same key. "
+        "The effect of distance is removed. Values are multiples of uniform attention (in decoders: log odds).",
     ),
     "q": _NUMBER(
         "q",
@@ -158,13 +158,14 @@ def _filter() -> dict[str, Any]:
             "core": middle.selectbox("core elements by", ["core_sets", "core_type", "any"], key="f_core", **BOUND,
                                      help="“core_sets” uses the core sets of FrameNet (FEcoreSets), as in the code "
                                           "of Kovaleva et al. 2019. Only 319 of 1,221 frames have core sets."),
-            "pairing": right.selectbox("word pieces", ["product", "zip"], key="f_pairing", **BOUND,
+            "pairing": right.selectbox("pairs of tokens", ["product", "zip"], key="f_pairing", **BOUND,
                                        help="“product” uses all pairs of tokens of two words. “zip” pairs the first "
                                             "tokens, the second tokens, and so on, as in the code of Kovaleva et al. "
                                             "2019."),
             "average": right.selectbox("mean over", ["sentences", "links"], key="f_average", **BOUND,
-                                       help="The mean attention weight is taken over sentences, or over all pairs "
-                                            "(links) of a target and a frame element, as in the GPT-2 replication."),
+                                       help="Computes the mean attention weight over sentences, or over all links "
+                                            "(pairs of a target and a frame element). The GPT-2 replication uses "
+                                            "links."),
             "without_first": right.toggle("ignore the first token", key="f_sink", **BOUND),
         }  # fmt: skip
     return chosen
@@ -302,13 +303,13 @@ def _headline(summary: FrameSummary, count: int) -> None:
         f"tokens: “{plain(summary.pairing)}”."
     )
     st.caption(
-        "Baselines 1 and 2: links are moved to other positions at the same distance (possible in "
-        f"{summary.movable} sentences), or exchanged between sentences of equal length (possible in "
-        f"{summary.exchangeable})."
+        "Baseline 1: links are moved to other positions at the same distance (possible in "
+        f"{summary.movable} sentences). Baseline 2: links are exchanged between sentences of equal length (possible in "
+        f"{summary.exchangeable} sentences)."
     )
     st.caption(
-        "Baseline 3 is the weight that other query words give to the same key. Baseline 4 is the same, but "
-        "each weight is a share of attention without special tokens."
+        "Baseline 3 is the weight that other query words give to the same key. Baseline 4 is computed in the same "
+        "way, after special tokens are left out and the remaining weights are rescaled to sum to 1."
     )
     st.caption(
         f"A head is above all four baselines if q ≤ 0.05 (Benjamini-Hochberg over {count} heads, "

@@ -30,7 +30,7 @@ def show_by_way(rows: pd.DataFrame) -> None:
     """Show speed and agreement of labels given together and one by one, once there are labels given together."""
     if not (rows["way"] == TOGETHER).any():
         return
-    st.subheader("Speed and agreement: labels for groups of maps, and labels for single maps")
+    st.subheader("Speed and agreement of labels for groups of maps and for single maps")
     show_table(
         agreement.by_way(rows),
         column_config={

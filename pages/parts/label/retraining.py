@@ -241,7 +241,7 @@ def offer_only_mine(class_set: str, container: Any = st) -> bool:
         key="only_mine",
         help=f"If off, the classifier is trained on the bundled labels and yours, and each of your labels counts "
         f"{OWN_COPIES} times. Some of the maps that you labelled are held out to evaluate the classifier. "
-        f"Training on your labels alone is useful from about {ENOUGH_ALONE} labels.",
+        f"Training on your labels alone is useful if you have at least about {ENOUGH_ALONE}.",
     )
 
 

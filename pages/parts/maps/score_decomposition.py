@@ -71,9 +71,8 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
             f"over many inputs, run {as_code(command_line('study', 'why', name))}."
         )
         st.caption(
-            "The scales of the LayerNorms are held fixed. A large term need not affect attention: a "
-            "contribution that is the same for every input can be replaced by its mean without changing the "
-            "map."
+            "The scales of the LayerNorms are treated as constants. A large term does not always affect attention: "
+            "a term that is the same for every input can be replaced by its mean without changing the map."
         )
 
 

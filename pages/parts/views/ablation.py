@@ -89,8 +89,8 @@ def _compared(live_change: LiveChange) -> None:
     with left:
         _picture(effects.moved, heads)
         st.caption(
-            "Click a head to ablate it. Ablated heads are outlined, and their own maps can change by more than the "
-            "colour scale shows."
+            "Click a head to ablate it. Ablated heads are outlined. The changes in their own maps can exceed the "
+            "colour scale."
         )
         st.caption(
             "Maps in the layers below the ablated heads cannot change. In the lowest layer with ablated heads, only "
@@ -123,8 +123,8 @@ def _picture(moved: Any, heads: list[Head]) -> None:
     ]  # these are the small ones
     chart = head_picture(
         pd.DataFrame(rows),
-        Shade("moved", label="share that moves", domain=(0.0, max([0.01, *moved_elsewhere])), cell=LARGE),
-        title="Share of the attention of each head that moves to other keys",
+        Shade("moved", label="share that shifts", domain=(0.0, max([0.01, *moved_elsewhere])), cell=LARGE),
+        title="Share of the attention of each head that shifts to other keys",
         highlight=heads,
         select=True,
     )

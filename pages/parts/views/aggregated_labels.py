@@ -226,8 +226,8 @@ def show(tools: DeltaGenerator) -> None:
             "other annotators can be wrong as well."
         )
         st.caption(
-            "Dawid-Skene and MACE estimate classes and skills together from all labels, including the "
-            "annotator's own labels. The confusions under *Annotators* also include them."
+            "Dawid-Skene and MACE jointly estimate the classes of maps and the skills of annotators. These estimates, "
+            "and the confusions under *Annotators*, also use the annotator's own labels."
         )
 
 

@@ -81,7 +81,7 @@ def _draw_one(
         if found.agreement is not None and found.agreement_low is not None and found.agreement_high is not None:
             st.markdown(
                 f"Clusters and classes agree with an adjusted mutual information of {found.agreement:.2f} (95 % CI "
-                f"{found.agreement_low:.2f} to {found.agreement_high:.2f}; 0: chance level, 1: equal)."
+                f"{found.agreement_low:.2f} to {found.agreement_high:.2f}; 0: chance level, 1: identical)."
             )
         across = ", ".join(f"cluster {one.cluster}" for one in clusters if one.cuts_across)
         st.markdown(

@@ -54,8 +54,8 @@ def draw_gates(stored: StoredRun) -> None:
     explain_difference(stored)
     with details():
         st.caption(
-            "Heads are undecided if their gates are open in some fits and closed in others. Below, needed heads are "
-            "called facilitating heads."
+            "The gates are fitted several times. A head is undecided if its gate is open in some fits and closed in "
+            "others. In the table, “facilitating” means needed."
         )
         needed = frame[frame["gate_class"] == "facilitating"].sort_values("effect", ascending=False)
         if len(needed):
@@ -64,7 +64,7 @@ def draw_gates(stored: StoredRun) -> None:
             st.altair_chart(values_with_intervals(needed, axes, rule=0.0, title=title))
             st.caption(
                 "Ablating only one needed head can have no effect or even lower the loss, because other heads "
-                "compensate. Learned gates switch off many heads at once, and so show which heads the task still "
+                "compensate. Learned gates switch off many heads at once. They show which heads the task then still "
                 "needs."
             )
         for check in TogetherCheck.among(rows):
@@ -155,9 +155,8 @@ def draw_shapley(stored: StoredRun) -> None:
         _agreements(rows)
         show_table(pd.DataFrame(heads)[["name", "value", "low", "high", "effect", "gradient"]])
         st.caption(
-            f"A Shapley value is the mean effect of a head on the logit difference while the other heads are ablated "
-            f"in random order "
-            f"({heads[0].orders} orders for each example)."
+            "The Shapley value of a head is the mean change in the logit difference if the head is added. The mean is "
+            f"over {heads[0].orders} random orders of the heads for each example."
         )
 
 

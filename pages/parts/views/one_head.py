@@ -313,7 +313,7 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         texts = _own_sentences() if source == OWN else _rows(task if task and is_task(task) else "sst2")
     if not texts:
         st.info(
-            "Switch on the gallery to see inputs with the highest score, the lowest score and the deciles in between.",
+            "Switch on the gallery to see inputs with the highest and lowest scores, and one input per decile.",
             icon=":material/gallery_thumbnail:",
         )
         return Gallery()

@@ -348,8 +348,8 @@ def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozens
     sides = [st.multiselect(label, names, key=key, bind="query-params") for label, key in ends]
     if not all(sides):
         raise InputError(
-            "Choose at least one word on each side: the words that attend (queries) and the words to "
-            "which they must not attend (keys)."
+            "Choose at least one word under “From” (queries) and at least one word under “To” (keys). Attention from "
+            "these queries to these keys is blocked."
         )
     places = [[p for name in side for p in words[names.index(name)].positions] for side in sides]
     return capture.knockout.between(*places), cut_layers, renormalised

@@ -106,7 +106,7 @@ def trust(notes: Sequence[ClassNote], about: KnownClassifier) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge(plain(f"These shares are uncertain · {score}"), icon=":material/help:", color="orange")
         st.caption(
-            "To improve the shares, label 50 maps on “Annotate > Label” and retrain the classifier.",
+            "To improve the classifier, label 50 maps on “Annotate > Label” and retrain it.",
             width="content",
         )
 

@@ -98,8 +98,8 @@ def show_syntax(result: StoredRun) -> None:
     less = "" if difference.value is None else f": {100 * difference.value:.0f} points less than all heads together"
     with details():
         st.markdown(
-            "UAS (unlabelled attachment score) is the share of words whose predicted syntactic head is correct. For "
-            f"the spanning tree from the best attention head, {plain(best.name)}, it is "
+            "UAS (unlabelled attachment score) is the share of words whose predicted syntactic head is correct. The "
+            f"spanning tree from the best attention head, {plain(best.name)}, has a UAS of "
             f"{best.value:.0%}{less}{f' ({interval})' if less and interval else ''}."
         )
         st.markdown(
@@ -213,7 +213,7 @@ def show_representation(result: StoredRun) -> None:
     right.altair_chart(spread)
     random = [layer.value for layer in alike if layer.similarity == "random pairs"]
     st.markdown(
-        f"Tokens of different inputs have a mean cosine of **{random[0]:.2f}** in the embeddings and "
+        f"Tokens of different inputs have a mean cosine similarity of **{random[0]:.2f}** in the embeddings and "
         f"**{random[-1]:.2f}** in the last layer. A value near 1 means that all vectors point in nearly the same "
         f"direction."
     )

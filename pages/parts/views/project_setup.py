@@ -70,7 +70,7 @@ def one_project(db, project, by: str) -> None:
     if project.state != "archived":
         people_of(db, project, by)
     show_log(db, project)
-    with st.expander("Rules, recipe and order"):
+    with st.expander("Rules, sampling and order of maps"):
         if project.state != "archived":
             order_again(db, project, by)
         left, right = st.columns(2)

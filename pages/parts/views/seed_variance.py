@@ -71,8 +71,8 @@ def _results() -> None:
                 "exactly one run."
             )
             st.caption(
-                "The importance of a head is measured as in Michel et al. 2019. The 95 % CIs of shared heads "
-                "are from a jackknife over runs."
+                "The importance of a head is measured as in Michel et al. 2019. The 95 % CI of the number of shared "
+                "heads is from a jackknife over runs."
             )
 
 
@@ -84,7 +84,8 @@ def _spread(spread: SeedSpread) -> None:
         if error is None
         else f"; the standard error of one score on {spread.dev_rows} dev examples is {100 * error:.1f} points"
     )
-    constant = f" {spread.constant} runs predict one label for all rows." if spread.constant else ""
+    predict = "run predicts" if spread.constant == 1 else "runs predict"
+    constant = f" {spread.constant} {predict} the same class for every example." if spread.constant else ""
     if spread.deviation is None:
         st.markdown(
             f"The {plain(spread.metric)} {plain(spread.ends)}, so its standard deviation over runs is "

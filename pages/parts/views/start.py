@@ -71,7 +71,7 @@ def _last() -> None:
     own_runs = runs.runs(resources.database())
     from pages.parts.reports.result_list import show_briefly  # half a second, with Altair, that a first visit spares
 
-    st.markdown("**Done last**")
+    st.markdown("**Recent results**")
     for run in own_runs[own_runs["rows"] > 0]["run"][:LAST]:
         show_briefly(str(run))
     links.link("results", "All results")

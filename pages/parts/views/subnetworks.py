@@ -35,13 +35,14 @@ def offer_better_model(result: StoredRun) -> None:
     """Offer a run with settings with which the model learns the task."""
     best = best_tuned(result)
     elsewhere = (
-        f"With other settings, fine-tuning the same checkpoint gives {100 * best:.1f} (see Fine-tuning > Train). "
+        f"With other settings, fine-tuning the same checkpoint gives a score of {100 * best:.1f} (see Fine-tuning > "
+        "Train). "
         if best
         else ""
     )
     st.markdown(
-        "Pruning cannot lower a score at chance level, so the curves of this run do not show how many weights the task "
-        + f"needs. {elsewhere}"
+        "The unpruned model is at chance level, so pruning cannot lower its score. The curves of this run do not show "
+        + f"how many weights the task needs. {elsewhere}"
         + "Run the study again with mean pooling, six epochs and all train examples, so that the model learns the "
           "task."
     )  # fmt: skip

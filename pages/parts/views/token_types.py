@@ -191,8 +191,8 @@ def _draw(
             attending.table(measured, scores, columns, by=value, key="heads")
             st.caption(
                 "The baseline is attention to equally many random tokens near the same positions. A head is "
-                "significant if its attention exceeds this baseline, and also what position predicts. For subjects "
-                "and objects, it must exceed what position and part of speech predict."
+                "significant if its attention exceeds this baseline and the attention that position predicts. For "
+                "subjects and objects, the prediction also uses the part of speech."
             )
             st.caption(f"The test needs at least {FEWEST} inputs.")
             for note in measured.notes:
