@@ -345,7 +345,7 @@ def test_the_fine_tuned_score_that_opens_is_of_the_run_that_compares_initialisat
     )
     texts = said(opened("interventions/subnetworks", pruned=AT_CHANCE))
     assert any("A constant prediction (always positive) scores 51.7." in text for text in texts)
-    assert any("fine-tuning the same checkpoint gives 83.9 (see Fine-tuning > Train)" in text for text in texts)
+    assert any("the same checkpoint gives a score of 83.9 (see Fine-tuning > Train)" in text for text in texts)
     answer = next(text for text in texts if text.startswith("**"))
     assert answer.startswith("**The result is not informative: ")
 

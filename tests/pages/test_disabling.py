@@ -112,7 +112,7 @@ def test_results_of_a_sweep(db, planted):
     page.segmented_control(key="mode").set_value("A task's rows")
     fine(page.run())
     assert "n = 24 examples" in said(page)
-    assert "points on the other half. In 95 % of random splits" in said(page)
+    assert "points on the other half (means over random splits). In 95 % of the splits" in said(page)
     assert "1 of 12 changes are significant after correction" in said(page)
     assert "The unmodified model scores 100.0" in said(page)
     columns = list(page.dataframe[0].value.columns)

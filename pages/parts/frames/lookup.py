@@ -551,5 +551,5 @@ def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Ma
         "Rows named “from” show the attention of one query to all keys. The row named “to” shows the attention of "
         "all queries to one key."
     )
-    st.caption("Weights are averaged over the tokens of a word. The first token is marked as attention sink.")
+    st.caption("Weights are averaged over the tokens of a word. The first token is marked as the attention sink.")
     show_links(name, head, current_view="linguistics/frames", text=marked.text)

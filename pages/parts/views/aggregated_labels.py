@@ -222,7 +222,7 @@ def show(tools: DeltaGenerator) -> None:
         st.markdown(plain(advice.sentence))
         st.caption("For each annotator, n counts the maps that another annotator also labelled.")
         st.caption(
-            "The method Most votes compares an annotator only with the other annotators of the same maps. The "
+            "The method “Most votes” compares an annotator only with the other annotators of the same maps. The "
             "other annotators can be wrong as well."
         )
         st.caption(

@@ -130,7 +130,7 @@ def show_results(db: Database, classifier: KnownClassifier, *, counted_above: bo
             "maps that are unlike the training maps; the classifier can still be right about such maps."
         )
         st.caption(
-            "Macro F1 in the rows covers only classes with at least ten maps. It can therefore be higher than "
+            "In this table, macro F1 covers only classes with at least ten maps. It can therefore be higher than "
             "the score above, which covers all classes."
         )
     left, right = st.columns(2)

@@ -345,7 +345,7 @@ def order_again(db: Database, project: projects.Project, by: str) -> None:
     if st.button("Order maps by the uncertainty of the present classifier", disabled=not suggesting, help=why):
         with clear_errors():
             count = order_anew(db, project.project, lambda names: hints_of(db, suggesting, names), annotator=by)
-            st.success(f"{count} maps that still need labels have been reordered.")
+            st.success(f"Number of reordered maps (maps that still need labels): {count}")
 
 
 def reason(level: AnnotatorStatus) -> str:

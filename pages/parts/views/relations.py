@@ -218,7 +218,7 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
         say_shared([score for score in along if score.statistic == way])
         st.caption(
             "The excess is the attention weight on word pairs with the relation, minus the weight on other word pairs "
-            "at the same distance in the same input. Both weights are per token."
+            "at the same distance in the same input. The other weights are scaled to the number of tokens of the key."
         )
         st.caption(
             "A head is significant if its excess remains after three other causes are ruled out: distance, "
