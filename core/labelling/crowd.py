@@ -78,7 +78,7 @@ SKILLS_DIFFER = (
 )
 RATES_DIFFER = 0.2  # of how often classes are given: with nine of twenty who always give one class, above
 FEWEST_LABELS = 20  # labels of each annotator
-ALIKE = "No aggregation method can detect annotators who make the same mistakes. Gold maps can (Make a project, gold)."
+ALIKE = "No aggregation method can detect annotators who make the same mistakes. Add gold maps to the project to detect them."
 
 
 def checked_method(name: str | None) -> Method | None:

@@ -146,7 +146,7 @@ def _layers(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
 
 def _lengths(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     drawn = [replace(mark, panel=mark.task) for mark in marks if mark.position is not None]
-    return _lines(drawn, "word pieces of the input, up to", exhibit.quantity)
+    return _lines(drawn, "maximum input length (tokens)", exhibit.quantity)
 
 
 def _lines(marks: Sequence[Mark], x_title: str, y_title: str) -> alt.TopLevelMixin:
