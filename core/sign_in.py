@@ -166,8 +166,8 @@ def _exists(path: Path) -> bool:
 
 def _unreadable(path: Path, why: str) -> ConfigError:
     return ConfigError(
-        f"A secrets file must be readable, because it may contain sign-in settings; got {str(path)[:200]} "
-        f"({' '.join(why.split())[:120]}). Correct the file or move it away."
+        f"The secrets file must be readable, because it may contain sign-in settings; {str(path)[:200]} is not: "
+        f"{' '.join(why.split())[:120]}. Correct the file, or move it to another folder."
     )
 
 

@@ -268,7 +268,7 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Append rows from a second table whose combination of task and score is not in the first table."""
+    """Append the rows of `others` with a task and score name that do not occur together in `scores`."""
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))

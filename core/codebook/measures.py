@@ -21,8 +21,8 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """The strongest column (key) of an attention map, with its mean weight. `faint_rows` and `strong_rows` are the
-    fractions of rows whose weight in this column is at least FAINT and at least STRONG."""
+    """The strongest column (key) of an attention map, with its mean weight. `faint_rows` is the fraction
+    of rows with at least the weight FAINT in this column, and `strong_rows` with at least STRONG."""
 
     key: int
     weight: float

@@ -37,7 +37,7 @@ class Exporting:
     md: Annotated[
         Path | None, Flag("Markdown file to write; charts of the findings are saved in a folder next to the file")
     ] = None
-    bib: Annotated[Path | None, Flag("BibTeX file to write, with citations of the findings")] = None
+    bib: Annotated[Path | None, Flag("BibTeX file to write, with one entry per finding")] = None
     only: Annotated[
         list[str] | None,
         Flag("ID of a finding to export; repeat the option for several findings (default: all findings)"),

@@ -73,8 +73,8 @@ class EvaluatePatternsOptions:
     without: Annotated[
         str | None,
         Flag(
-            "source of bundled labels to evaluate on; the classifier is retrained without the checkpoints in this "
-            "source"
+            "source of bundled labels to evaluate on; for this, the classifier is retrained on labels from other "
+            "checkpoints"
         ),
     ] = None
     seed: Annotated[int, Flag("random seed of the bootstrap intervals", least=0, most=LARGEST_SEED)] = 0

@@ -49,7 +49,7 @@ def parse_sentences(text: str, *, source: str = "rows") -> FrameReading:
             sentences.append(sentence)
     if not sentences:
         problem = f"{skipped[0].where}: {skipped[0].why}" if skipped else "it is empty. Add a sentence."
-        raise InputError(f"{source} must have at least one annotated sentence as JSON Lines; {problem}")
+        raise InputError(f"{source} must contain at least one annotated sentence in the JSON Lines format; {problem}")
     return FrameReading(tuple(sentences), tuple(skipped))
 
 
@@ -138,7 +138,7 @@ def _spans(value: Any, name: str) -> Spans:
     )
     if not good:
         raise InputError(
-            f'Spans must be written [[start, end], ...] in characters; "{name}" has {value!r}. Correct its spans.'
+            f'Spans must be lists of character offsets, [[start, end], ...]; "{name}" has {value!r}. Correct the spans.'
         )
     return tuple((span[0], span[1]) for span in listed)
 

@@ -78,7 +78,10 @@ SKILLS_DIFFER = (
 )
 RATES_DIFFER = 0.2  # of how often classes are given: with nine of twenty who always give one class, above
 FEWEST_LABELS = 20  # labels of each annotator
-ALIKE = "No aggregation method can detect annotators who make the same mistakes. Add gold maps to the project to detect them."
+ALIKE = (
+    "No aggregation method can detect annotators who make the same mistakes. Add gold maps to the project to detect "
+    "these annotators."
+)
 
 
 def checked_method(name: str | None) -> Method | None:

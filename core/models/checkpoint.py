@@ -149,7 +149,7 @@ class Checkpoint:
         """
         for name, value in (("sentence", text), ("second sentence", pair)):
             if value is not None and not value.strip():
-                raise InputError(f"The {name} must contain visible text; it is empty. Type a text.")
+                raise InputError(f"The {name} must contain visible text; it is empty. Enter some text.")
             if value is not None and len(value) > LONGEST_TEXT:
                 raise InputError(
                     f"The {name} must have at most {LONGEST_TEXT:,} characters; got {len(value):,}. Shorten it, "

@@ -269,8 +269,8 @@ def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
             )
         if label.length not in (None, len(maps[label.key])):
             raise InputError(
-                f"The length of a label must be the number of tokens in its map; the map {label.key[:60]!r} has "
-                f"{len(maps[label.key])} tokens, but the length is {label.length}. Choose two files that belong "
-                "together."
+                f"The length in the label file must be the number of tokens in the map; the map {label.key[:60]!r} has "
+                f"{len(maps[label.key])} tokens, but the label file has length {label.length}. Choose two files that "
+                "belong together."
             )
     return [maps[label.key] for label in labels]

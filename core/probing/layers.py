@@ -46,7 +46,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Scale:
-    """Standardises vectors with the mean and standard deviation of the train vectors, each as [layer, hidden]."""
+    """Standardises vectors with the mean and standard deviation of the train split, both as [layer, hidden]."""
 
     mean: Tensor
     deviation: Tensor

@@ -141,7 +141,7 @@ class Item:
 
     @property
     def text(self) -> str:
-        """Return a readable label of this number, such as "noun, layer 3 of 12"."""
+        """Return a readable name for this number, such as "noun, layer 3 of 12"."""
         words = self.quantity.words
         text = words.format(subject=self.subject, layer=self.layer, layers=self.layers, head=self.head)
         return f"{self.subject}, {text}" if self.subject and "{subject}" not in words else text

@@ -144,8 +144,8 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
 
 
 def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Records:
-    """Compute the steps, measured values, claim outcomes and head values of a report. If `parts` is given, only values
-    and claims of these parts are included."""
+    """Compute the contents of a report: steps, measured values, claim outcomes and head values. `parts` limits the
+    values and claims to these parts of the report."""
     shown = {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
     chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & shown]
     ids = {exhibit.id for exhibit in chosen}

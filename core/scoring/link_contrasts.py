@@ -85,7 +85,7 @@ Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 def hexagons(
     pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
-    """Draw up to DRAWS random sets of control positions for each link (pair of words) in one input.
+    """Draw up to DRAWS random control sets (hexagons of positions) for each pair of linked words in an input.
 
     Args:
         links: token positions of the words of the query and of the key.

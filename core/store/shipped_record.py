@@ -129,8 +129,8 @@ def _as_made(folder: Path, hashes: tuple[tuple[str, str], ...], form: str, *chan
     """Compare tables with the recorded hashes, once for each state (`changed`: times)."""
     if form != str(FORM):
         raise StoreError(
-            f"The bundled results must have format {FORM}, which this version reads; they have format {form}. Get the "
-            "folder of bundled results of this version, or set ATLAS_RECORD to an empty folder."
+            f"The bundled results must have format {FORM}; got format {form}. Get the folder of bundled results that "
+            "belongs to this version, or set ATLAS_RECORD to an empty folder."
         )
     for file in _tables(folder):
         told = dict(hashes).get(file.name)

@@ -83,7 +83,7 @@ def test_long_pairs_lose_pieces_of_the_longer_sentence_and_say_how_many(checkpoi
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
 def test_an_empty_text_is_one_sentence_to_the_user(text):
-    with pytest.raises(InputError, match="Type a text"):
+    with pytest.raises(InputError, match="Enter some text"):
         BERT.encode(text)
     with pytest.raises(InputError, match="second sentence"):
         BERT.encode(TEXT[0], text)

@@ -113,7 +113,7 @@ def test_a_stored_report_is_shown_in_order_with_its_claims(db):
     assert [one.value for one in page.header] == [
         "Published claims and whether they hold for these models",
         "Heads on frame-semantic links",
-        "Change of attention with fine-tuning",
+        "Change in attention after fine-tuning",
     ]
     table = next(one.value for one in page.markdown if one.value.startswith("| claim"))
     line = next(one for one in table.splitlines() if "last two layers" in one)

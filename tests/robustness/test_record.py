@@ -113,7 +113,7 @@ def test_rows_that_were_altered_since_are_not_shown_as_the_record(record):
 @pytest.mark.parametrize("form", [shipped_record.FORM + 1, 0, "2", None, [1]])
 def test_a_record_of_another_version_is_a_sentence(record, form):
     (record / "about.json").write_text(json.dumps({"note": "n", "form": form}))
-    assert "Get the folder of bundled results of this version" in refused(read)
+    assert "Get the folder of bundled results that belongs to this version" in refused(read)
 
 
 @pytest.mark.parametrize("name", ["run.parquet", "row.parquet"])

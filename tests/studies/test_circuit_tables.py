@@ -189,9 +189,9 @@ def test_shapley_values_are_ranked_summed_and_set_beside_orders():
     assert contrast.verdict == "the order by Shapley value keeps more"
     said = SHAPLEY.headline([result.as_row() for result in results])
     assert said.sentence == (
-        "Head L2H1 contributes most to the logit difference in favour of the correct label: +1.50 logits. 1 of 4 heads "
-        "have a significantly negative contribution. The pruning order by Shapley value "
-        "keeps more of the logit difference than the other order."
+        "Head L2H1 contributes most to the logit difference in favour of the correct label: +1.50 logits. The "
+        "contribution of 1 of 4 heads is significantly negative. Pruning in the order by Shapley value "
+        "keeps more of the logit difference than pruning in the other order."
     )
     assert (said.n, said.of) == (8, "examples")
     low, high = student(whole.values[2]).expected

@@ -371,7 +371,7 @@ def test_what_heads_write_is_scored_beside_a_null_and_counted_by_source():
     rows = rows_of(results)
     said = WRITES.headline(rows)
     assert figures(said.sentence) == figures(
-        "1 of 4 heads of x is a copying head. A copying head promotes the token that it attends to more than other "
+        "1 of 4 heads of x is a copying head. A copying head promotes the attended token more than other "
         f"tokens. Head L2H1 has the highest copying score: {copying[1, 0].mean():.2f}."
     )
     assert (said.n, said.of) == (50, "tokens")

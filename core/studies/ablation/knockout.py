@@ -53,9 +53,9 @@ class KnockoutOptions(ExampleOptions):
     edges: Annotated[
         tuple[str, ...],
         Flag(
-            "attention edges to cut: separators, first, current, previous or next (the token that is attended "
-            "to), across (between two sentences), or two word classes such as noun-adjective; repeat the option "
-            "for several kinds of edges"
+            "attention edges to cut: edges to one kind of token (separators, first, current, previous or next), edges "
+            "between two sentences (across), or edges between two word classes (such as noun-adjective); repeat the "
+            "option for several kinds"
         ),
     ] = (
         "separators",

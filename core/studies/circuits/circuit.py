@@ -150,7 +150,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return the requirements of a job. Pairs with correct and wrong words need neither a classifier nor labels."""
+        """Return what a job requires, such as labels. Pairs read from a file with answer words have no requirements."""
         return frozenset() if names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: CircuitOptions) -> list[Unit]:
@@ -564,8 +564,8 @@ def columns_of(path: str) -> list[list[str]]:
     for number, parts in enumerate(split, 1):
         if len(parts) != wanted or not all(parts):
             raise InputError(
-                "A file of pairs must have 2 filled columns (two sentences) or 4 (also a word and its foil), the same "
-                f"number in every line; line {number} has {sum(map(bool, parts))}. Correct the line."
+                "All lines in a file of pairs must have 2 filled columns (two sentences), or all must have 4 (also a "
+                f"word and its foil); line {number} has {sum(map(bool, parts))}. Correct the line."
             )
     return split
 
@@ -711,8 +711,8 @@ def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
         others = capture.running.predict(opened.checkpoint, made).double().numpy() if made else logits[:0]
     if not len(firsts):
         raise InputError(
-            f'At least one pair of inputs must be made with "{options.kind}"; none could be made from '
-            f"{len(every)} examples. Choose another kind of pair, or more examples."
+            f'The examples must allow at least one pair of the kind "{options.kind}"; got no pair from {len(every)} '
+            "examples. Choose another kind of pair, or more examples."
         )
     # the answer on A minus the answer on B, or minus its strongest rival if both answers are equal
     first, second = logits[firsts], others

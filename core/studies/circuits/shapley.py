@@ -164,7 +164,7 @@ class ShapleyStudy(Study[ShapleyOptions, ShapleyPartial]):
         heads, contrasts = ShapleyHead.among(rows), OrderContrast.among(rows)
         most = heads[0]
         orders = " ".join(
-            f" The pruning {contrast.verdict.removeprefix('the ')} of the logit difference than the other order."
+            f" Pruning in {contrast.verdict} of the logit difference than pruning in the other order."
             if "order" in contrast.verdict
             else " The two pruning orders do not differ significantly."
             for contrast in contrasts
@@ -174,8 +174,8 @@ class ShapleyStudy(Study[ShapleyOptions, ShapleyPartial]):
         return Headline(
             (
                 f"Head {most.name} contributes most to the logit difference in favour of the correct label: "
-                f"{most.value:+.2f} logits. {against} of {len(heads)} heads have a significantly negative "
-                f"contribution.{orders}"
+                f"{most.value:+.2f} logits. The contribution of {against} of {len(heads)} heads is significantly "
+                f"negative.{orders}"
             ),
             most.n,
             "examples",

@@ -301,9 +301,9 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
         counted = f"{', '.join(most)} and {last}" if most else last
         return Headline(
             (
-                f"The main source of variance in attention scores is {counted}. The "
-                f"largest share comes from {largest.feature} in head {Head(largest.layer, largest.head)}: "
-                f"{largest.value:.2f}.{_said_of_removal(rows)}"
+                f"The main source of variance in attention scores is {counted}. The largest share of variance, "
+                f"{largest.value:.2f}, is explained by {largest.feature} in head "
+                f"{Head(largest.layer, largest.head)}.{_said_of_removal(rows)}"
             ),
             largest.n,
             "inputs",

@@ -231,7 +231,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
         are_copying_heads = "is a copying head" if len(copying) == 1 else "are copying heads"
         return Headline(
             f"{len(copying):,} of {len(scores):,} heads of {best.checkpoint} {are_copying_heads}. A copying head "
-            f"promotes the token that it attends to more than other tokens. Head {best.name} has the highest copying "
+            f"promotes the attended token more than other tokens. Head {best.name} has the highest copying "
             f"score: {best.value:.2f}.",
             best.n,
             "tokens",

@@ -277,7 +277,7 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
             if twin := next((own[mark] for mark in marks if mark in own), None):
                 raise InputError(
                     f"Each input must occur only once in a test; rows {twin} and {row.id} of {choice} have the same "
-                    "letters or the same tokens. Remove repeated examples, or choose others."
+                    "text or the same tokens. Remove repeated examples, or choose others."
                 )
             own |= dict.fromkeys(marks, row.id)
             if choice is judged and before.intersection(marks):

@@ -256,14 +256,16 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         points = points_more(defined(less.value), "a subnetwork of equally many unimportant components")
         sure = less.low is not None and less.high is not None and (less.low > 0 or less.high < 0)
         significance = "significant" if sure else "not significant"
+        pruning = (
+            f"Change after pruning {step.share:.0%}: {percent(step.change_low, step.change_high)}. " if step else ""
+        )
         return Headline(
             (
                 f"{pruned} After retraining, the subnetwork of important components scores {points} ({significance})."
             ).strip(),
             less.n,
             "dev examples",
-            (f"Pruning {step.share:.0%}: {percent(step.change_low, step.change_high)}. Subnetworks: " if step else "")
-            + percent(less.low, less.high),
+            f"{pruning}Difference between subnetworks: {percent(less.low, less.high)}",
             beside,
         )
 

@@ -75,7 +75,7 @@ def _draw_one(
     if found.classified:
         left.altair_chart(chart, width="content", key=f"contingency_{key}")
     with right:
-        st.markdown("**A typical map of each cluster, with the class of this map**")
+        st.markdown("**A typical map from each cluster, with its class**")
         _pictures([next(one for one in exemplars if one.cluster == k) for k in range(1, found.clusters + 1)])
     with details():
         if found.agreement is not None and found.agreement_low is not None and found.agreement_high is not None:

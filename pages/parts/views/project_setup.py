@@ -342,10 +342,10 @@ def order_again(db: Database, project: projects.Project, by: str) -> None:
     """Show a button that reorders maps by the uncertainty of the classifier."""
     suggesting = classifiers.suggesting(db, project.class_set) or ""
     why = None if suggesting else "First choose a classifier for suggestions on “Annotate > Classifier”."
-    if st.button("Order maps by the uncertainty of the present classifier", disabled=not suggesting, help=why):
+    if st.button("Order maps by the uncertainty of the current classifier", disabled=not suggesting, help=why):
         with clear_errors():
             count = order_anew(db, project.project, lambda names: hints_of(db, suggesting, names), annotator=by)
-            st.success(f"Number of reordered maps (maps that still need labels): {count}")
+            st.success(f"Reordered maps: {count}. Only maps that still need labels are reordered.")
 
 
 def reason(level: AnnotatorStatus) -> str:

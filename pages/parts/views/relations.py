@@ -218,7 +218,8 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
         say_shared([score for score in along if score.statistic == way])
         st.caption(
             "The excess is the attention weight on word pairs with the relation, minus the weight on other word pairs "
-            "at the same distance in the same input. The other weights are scaled to the number of tokens of the key."
+            "at the same distance in the same input. Weights on other words are rescaled to the same number of "
+            "key tokens."
         )
         st.caption(
             "A head is significant if its excess remains after three other causes are ruled out: distance, "
