@@ -50,9 +50,9 @@ def test_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path):
     [
         ("{", "cannot be parsed"),
         ("[1]", 'field "text"'),
-        ('{"text": "He ran"}', "Spans must be written"),
+        ('{"text": "He ran"}', "Spans must be lists of character offsets"),
         ('{"text": "He ran", "target": [[3, 9]]}', "within its text of 6"),
-        ('{"text": "He ran", "target": [[3, 6.0]]}', "Spans must be written"),
+        ('{"text": "He ran", "target": [[3, 6.0]]}', "Spans must be lists of character offsets"),
         ('{"text": "He ran", "target": [[3, 6]], "elements": [{"spans": [0, 2]}]}', "must have a name"),
         (
             '{"text": "He ran", "target": [[3, 6]], "elements": [{"name": "A", "spans": [0, 2], "core_set": 1}]}',

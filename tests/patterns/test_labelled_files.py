@@ -144,7 +144,7 @@ def test_labels_without_their_map_or_of_another_length_are_refused(tmp_path):
     maps = {"a": UNIFORM}
     with pytest.raises(InputError, match="must belong to a map in the map file; there is no map called 'b'"):
         matched(maps, read_label_file(lines(tmp_path, {"key": "b", "class": "block"}), BERT.names, "bert"))
-    with pytest.raises(InputError, match="4 tokens, but the length is 5"):
+    with pytest.raises(InputError, match="4 tokens, but the label file has length 5"):
         matched(maps, read_label_file(lines(tmp_path, {"key": "a", "class": "block", "length": 5}), BERT.names, "bert"))
     with pytest.raises(InputError, match="at least one"):
         read_label_file(lines(tmp_path, ""), BERT.names, "bert")

@@ -383,7 +383,7 @@ def test_a_folder_without_locks_is_said_to_have_none(reason):
     for held, who in (("python (PID 7)", "process 7 (python)"), ("PID 7", "another process")):
         locked = explain(OSError(f"Could not set lock on file: Conflicting lock is held in {held}."), Path("a"))
         assert isinstance(locked, LockedError)
-        assert f"{who} holds it" in str(locked)
+        assert f"{who} has it open" in str(locked)
 
 
 def test_a_file_is_replaced_in_a_folder_that_keeps_no_permissions(tmp_path, monkeypatch):  # SMB refuses chmod

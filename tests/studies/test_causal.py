@@ -173,5 +173,5 @@ def test_separators_by_layer(options):
 
 
 def test_edges_of_pairs_that_change_no_answer_are_refused(options):
-    with pytest.raises(InputError, match="of the two inputs must differ; in all 40 pairs"):
+    with pytest.raises(InputError, match="must have different logit differences; in all 40 pairs"):
         rows_of("edge-effects", options | {"edges": ["L1H1>L2H3.v"], "kind": "scramble"})

@@ -301,8 +301,8 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
         counted = f"{', '.join(most)} and {last}" if most else last
         return Headline(
             (
-                f"The main source of variance in attention scores is {counted}. The largest share of variance, "
-                f"{largest.value:.2f}, is explained by {largest.feature} in head "
+                f"Among {len(by_head)} heads, the main source of variance in attention scores is {counted}. The "
+                f"largest share of variance, {largest.value:.2f}, is explained by {largest.feature} in head "
                 f"{Head(largest.layer, largest.head)}.{_said_of_removal(rows)}"
             ),
             largest.n,
