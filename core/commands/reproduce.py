@@ -88,8 +88,8 @@ class ReproduceOptions:
     unseen: Annotated[
         bool,
         Flag(
-            "also ablate heads on training examples that were not used for fine-tuning and share no four-word "
-            "sequence with the examples that were used"
+            "also ablate heads on unused training examples (not used for fine-tuning, and without any four-word "
+            "sequence of a used example)"
         ),
     ] = False
     preset: Annotated[

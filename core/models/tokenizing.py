@@ -61,8 +61,8 @@ def refuse_wild_rules(folder: Path, name: str) -> None:
         growth *= _growth(rule)
         if growth > LONGEST_GROWTH:
             raise CheckpointError(
-                f"The rules of a tokenizer must not make a text more than {LONGEST_GROWTH} times longer; the rules of "
-                f"{name} do. Put the original tokenizer into the folder of the checkpoint."
+                f"The rules of a tokenizer may lengthen a text at most {LONGEST_GROWTH} times; the rules of {name} "
+                f"lengthen texts more. Put the original tokenizer into the folder of the checkpoint."
             )
 
 

@@ -94,7 +94,7 @@ def checked_event(event: Mapping[str, Any]) -> Row:
             )
     if row["way"] == TOGETHER and (row["kind"], row["queue_order"], row["pass"]) != ("label", "clusters", 1):
         raise InputError(
-            "Several maps can be labelled together only with kind 'label', order 'clusters' and pass 1; got kind "
+            "A label for a group of maps must have kind 'label', order 'clusters' and pass 1; got kind "
             f"{row['kind']!r}, order {row['queue_order']!r} and pass {row['pass']} in {subject}. Label these maps one "
             "by one."
         )

@@ -541,7 +541,8 @@ def change_classes(
         check_class(class_set, name, into=into, title=change.title, eye=eye, colour=change.colour, key=change.key)
         if kind == "add" and (looks_like(name) in map(looks_like, taken) or not looks_like(name)):
             raise InputError(
-                f"A new class must have a visible name that no other class has; got {name[:60]!r}. Choose another name."
+                "The name of a new class must have visible characters and differ from all other names; got "
+                f"{name[:60]!r}. Choose another name."
             )
         if kind == "add" and not (eye or "").strip():
             raise InputError(

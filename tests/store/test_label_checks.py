@@ -32,7 +32,7 @@ from tests.store.labelling import a_map, event
         ({"way": "together"}, "got kind 'label', order 'random' and pass 1 in event 1"),
         (
             {"way": "together", "queue_order": "clusters", "pass": 2},
-            "Several maps can be labelled together only with kind 'label'",
+            "A label for a group of maps must have kind 'label'",
         ),
         ({"pass": 0}, '"pass" must be a whole number from 1; got 0 in event 1'),
         ({"pass": True}, '"pass" must be a whole number from 1; got True in event 1'),

@@ -197,7 +197,10 @@ def test_without_another_place_the_bundled_sentences_stand_beside_it():
     first = found.rows("difference")[0]
     assert (found.places, found.borrowed, first["same_distance"]) == (1, 70, 0.25)
     assert first["difference"] == pytest.approx(found.score.max() - 0.25)
-    assert "In the bundled sentences, 70 such pairs have a mean weight of 0.25." in headline(found, "cook", "angry")
+    assert (
+        "The baseline is the mean weight of 70 token pairs at the same distance in the bundled sentences: 0.25."
+        in headline(found, "cook", "angry")
+    )
 
 
 def test_a_decoder_cannot_look_from_an_earlier_element():

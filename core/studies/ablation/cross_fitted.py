@@ -45,8 +45,8 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
     operator: Annotated[
         str,
         Flag(
-            "ablation method: disable (equal attention to all visible tokens), zero (no output), or all "
-            "attention to one token: previous, current, next or first"
+            "ablation method: disable (equal attention to all visible tokens), zero (no output), or previous, current, "
+            "next or first (all attention to this token)"
         ),
     ] = "disable"
     what: Annotated[str, Flag("components to ablate one at a time: heads or layers")] = "heads"

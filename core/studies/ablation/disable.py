@@ -86,8 +86,8 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
     within: Annotated[
         float,
         Flag(
-            "if duplicates are ablated: largest distance between the heads in one group of duplicates, as a fraction "
-            "of the mean distance between all heads"
+            "maximum distance between two heads in a group of duplicates, as a fraction of the mean distance between "
+            "all heads; used only if duplicates are ablated"
         ),
     ] = 0.5
 

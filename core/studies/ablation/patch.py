@@ -37,7 +37,7 @@ class PatchOptions(ExampleOptions):
 
     limit: Limit = 100
     kind: Annotated[
-        str, Flag(f"how an example is changed into the second input of a pair; one of {', '.join(DEFAULT)}")
+        str, Flag(f"how an example is changed to create the second input of a pair; one of {', '.join(DEFAULT)}")
     ] = "drop"
     what: Annotated[
         str,

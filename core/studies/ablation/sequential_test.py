@@ -54,8 +54,8 @@ class SequentialTestOptions(AblationOptions, setup.ReferenceOptions):
     operator: Annotated[
         str,
         Flag(
-            "ablation method: disable (equal attention to all visible tokens), all attention to one token (previous, "
-            "current, next or first), or a replaced head output (zero, mean, resample or constant)"
+            "ablation method: disable (equal attention to all visible tokens); previous, current, next or first (all "
+            "attention to this token); or zero, mean, resample or constant (the head output is replaced)"
         ),
     ] = "disable"
     heads: Annotated[str, Flag('groups of heads to ablate together, separated by ";", such as "L1H2,L7H6; L4H1"')] = ""

@@ -161,7 +161,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             )
         if not options.clip > 1:
             raise InputError(
-                "The clip (the largest effect counted for one pair, as a multiple of the margin) must be above 1; got "
+                "The clip, at which larger effects of a pair are cut off, must be above 1 times the margin; got "
                 f"{options.clip:g}. Raise the clip."
             )
         if not 0 < options.alpha < 1:

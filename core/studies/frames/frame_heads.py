@@ -285,7 +285,7 @@ class FrameHeadsStudy(Study[FrameHeadsOptions, Scores]):
         check_choice("The unit over which attention is averaged", options.average, ("sentences", "links"))
         if options.draws is not None and options.draws < 1:
             raise InputError(
-                f"A permutation test needs at least one random draw; got {options.draws}. Leave the option draws empty "
+                f"A permutation test needs at least one random draw; got {options.draws}. Leave the number empty "
                 "to use a sufficient number."
             )
         pairs_of((), direction=options.direction, pairing=options.pairing)

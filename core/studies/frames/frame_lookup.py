@@ -270,9 +270,9 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
     sentence = f"Head {row['name']} attends from “{ends[0]}” to “{ends[1]}” (weight {row['score']:.2f})"
     if links.borrowed:
         return (
-            f"{sentence}. This sentence has no other pair of tokens at the same distance. In the "
-            f"bundled sentences, {links.borrowed:,} such pairs have a mean weight of {row['same_distance']:.2f}. "
-            f"Head {row['name']} ranks first among {len(rows)} heads."
+            f"{sentence}, which ranks first among {len(rows)} heads. The baseline is the mean weight of "
+            f"{links.borrowed:,} token pairs at the same distance in the bundled sentences: "
+            f"{row['same_distance']:.2f}. The sentence itself has no other pair at this distance."
         )
     if links.places == 1:
         return f"{sentence}. The sentence has no other pair of tokens at the same distance for comparison."

@@ -210,7 +210,7 @@ def _labelled(checkpoint: str) -> _Maps:
     names = dict.fromkeys(name for known in sets.values() for name in known.column("checkpoint"))
     raise InputError(
         f"Labelled maps are bundled only for {'; '.join(names)}; got {checkpoint[:80]}. Choose one of these "
-        "checkpoints, or use maps of a task with --drawn."
+        "checkpoints, or pass --drawn to use maps of a task."
     )
 
 

@@ -284,8 +284,8 @@ def check(options: SubnetworksOptions) -> None:
         raise InputError(f"A share of weights must be between 0 and 1; got {wrong_shares[0]:g}. Correct the share.")
     if not (options.structured or (options.scopes and options.moments and options.shares)):
         raise InputError(
-            "A pruning study must prune weights or compare subnetworks; got neither. Set scopes, moments and shares, "
-            "or turn on the option structured."
+            "A pruning study must prune weights or compare subnetworks; got neither. Set the options scopes, moments "
+            "and shares to prune weights, or turn on the option structured to compare subnetworks."
         )
 
 

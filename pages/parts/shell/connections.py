@@ -129,8 +129,8 @@ def bound_server(receive: Receive) -> None:
     settings.backlog = min(settings.backlog, BACKLOG)
     asyncio.get_running_loop().set_exception_handler(FewLines())
     log.info(
-        "The server allows at most %d open files, %d connections (%d waiting), %d pages, %d pages per address and "
-        "%d pages per person",
+        "Limits of the server: %d open files, %d connections, %d of them waiting, %d open pages, %d open pages per "
+        "address and %d per person",
         most.files, most.connections, most.waiting, most.sessions, most.address, most.person,
     )  # fmt: skip
 

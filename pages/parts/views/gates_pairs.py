@@ -55,7 +55,7 @@ def draw_gates(stored: StoredRun) -> None:
     with details():
         st.caption(
             "The gates are fitted several times. A head is undecided if its gate is open in some fits and closed in "
-            "others. In the table, “facilitating” means needed."
+            "others. In the table, needed heads are called “facilitating”, as in the paper."
         )
         needed = frame[frame["gate_class"] == "facilitating"].sort_values("effect", ascending=False)
         if len(needed):

@@ -169,7 +169,7 @@ def show_layers(result: StoredRun) -> None:
     picture = layer_picture(probe_layers, value, VALUES[value])
     st.altair_chart(picture, width="content")
     st.caption(
-        "For the property “Rules part”, the training sentences fit both a linear and a hierarchical rule. In the "
+        "For properties called “rules part”, the training sentences fit both a linear and a hierarchical rule. In the "
         "test sentences, the two rules predict different labels. A score of 0 means that the probe learned the "
         "linear rule, and a score of 1 the hierarchical rule."
     )

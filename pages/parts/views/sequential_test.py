@@ -140,8 +140,8 @@ def _start() -> None:
     settings = {"what": unit_kind, "operator": operator, "heads": heads, "margin": margin} | how
     job_progress.offer_start("sequential-test", asdict(shared) | settings if shared else None, "Test")
     st.caption(
-        "Tests every head after 64, 128, 192 ... examples. A head is decided once its confidence interval lies "
-        "entirely outside or inside the margin. Undecided heads use more examples."
+        "All undecided heads are tested after 64, 128, 192 ... examples. A head is decided once its confidence "
+        "interval lies entirely outside or inside the margin."
     )
 
 
