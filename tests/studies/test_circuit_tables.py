@@ -22,7 +22,7 @@ from core.studies.circuits.gates import PRICES, GatePartial
 from core.studies.circuits.gates import STUDY as GATES
 from core.studies.circuits.pairs import STUDY as PAIRS
 from core.studies.circuits.pairs import PairPartial
-from core.studies.circuits.records import GatedHead, tables_beside
+from core.studies.circuits.records import GatedHead, tables_except
 from core.studies.circuits.shapley import STUDY as SHAPLEY
 from core.studies.circuits.shapley import ShapleyPartial
 from core.tasks.glue import TaskRow, task_of
@@ -370,7 +370,7 @@ def state_of_a_circuit():
     exact = EFFECT[:, None] + noise
     exact[:, :20] = 0.1 * np.arange(8)[:, None] + 0.01 * np.tile([-1, 1], 10)
     state = CircuitState(options, CircuitPartial(pairs, np.arange(COUNT), ATTRIBUTED[:, None] + 0 * noise, exact))
-    exact[np.setdiff1d(np.arange(8), state.raced)] = np.nan
+    exact[np.setdiff1d(np.arange(8), state.patched)] = np.nan
     circuits = circuit.circuits_of(state.graph)
     shares = np.array([0.0 if order == "none" else size / 8 - 0.01 * draw for order, size, draw in circuits])
     kept = 0.5 + shares[:, None] * (pairs.first_m - 0.5)
@@ -391,10 +391,10 @@ def test_a_circuit_has_every_edge_that_raced_and_says_of_the_others_that_they_di
         *[(-1, 0)] * 4, (0, 0), (-1, 1), (0, 1), (0, 1),
     ]  # fmt: skip
     decides = state.division.deciding
-    matter = {k for k in state.raced if EFFECT[k] > 0.3}
+    matter = {k for k in state.patched if EFFECT[k] > 0.3}
     for number, edge in enumerate(edges):
         assert edge.attribution == pytest.approx(ATTRIBUTED[number])
-        if number not in state.raced:
+        if number not in state.patched:
             assert (edge.verdict, edge.effect, edge.low, edge.high, edge.n) == ("not raced", None, None, None, 0)
             assert (edge.estimator, edge.stable) == ("", False)
             continue
@@ -406,13 +406,13 @@ def test_a_circuit_has_every_edge_that_raced_and_says_of_the_others_that_they_di
         assert (edge.selection, edge.stable) == ((1, True) if number in matter else (0, False))
     means = of(results, "edge mean")
     assert [(one.name, one.pairs) for one in means] == [
-        (edges[number].name, pairs) for pairs in ("different answers", "same answer") for number in state.raced
+        (edges[number].name, pairs) for pairs in ("different answers", "same answer") for number in state.patched
     ]
     assert {(one.pairs, one.estimator, one.n) for one in means} == {
         ("different answers", "mean", 200),
         ("same answer", "mean", 10),
     }
-    for one, number in zip(means, [*state.raced, *state.raced], strict=True):
+    for one, number in zip(means, [*state.patched, *state.patched], strict=True):
         places = decides if one.pairs == "different answers" else state.division.control
         values = state.taken.exact[number, places]
         assert one.effect == pytest.approx(values.mean())
@@ -609,5 +609,5 @@ def test_words_are_compared_with_their_foils_at_the_place_of_the_mask(monkeypatc
 def test_rows_of_each_kind_become_a_table():
     kinds = ("price", "head", "check", "price", "check")
     rows = [{"kind": kind, "number": number} for number, kind in enumerate(kinds)]
-    assert tables_beside(rows, GatedHead) == [[rows[0], rows[3]], [rows[2], rows[4]]]
-    assert tables_beside(rows) == [[rows[0], rows[3]], [rows[1]], [rows[2], rows[4]]]
+    assert tables_except(rows, GatedHead) == [[rows[0], rows[3]], [rows[2], rows[4]]]
+    assert tables_except(rows) == [[rows[0], rows[3]], [rows[1]], [rows[2], rows[4]]]

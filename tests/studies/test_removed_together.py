@@ -164,9 +164,9 @@ def test_gates_are_fitted_on_train_rows_at_a_price_and_judged_on_others(opened, 
     losses = np.array([0.0, 0.01, 0.02, 0.05, 0.09, 0.3, 0.6, -0.1])[:, None] + np.zeros(4)
     up = np.tile([0.9, 0.2, 0.8, 0.7], (20, 1))
     down = np.tile([0.8, 0.1, 0.3, 0.4], (20, 1))
-    doing("path", path_gates=np.ones((7, 4)), path_losses=losses)
+    doing("gate_path", path_gates=np.ones((7, 4)), path_losses=losses)
     doing("fits", price=0.05, fits=np.arange(20), up=up, down=down)
-    doing("judged", effects=np.zeros((46, 6)), gradient=np.ones(4))
+    doing("zeroing_effects", effects=np.zeros((46, 6)), gradient=np.ones(4))
     options = replace(GATES.read({"checkpoint": "x", "task": "sst2", "samples": 5, "starts": 4}), fit_rows=4)
     (first,) = GATES.units(options)
     partials = [GATES.run(options, first).partial]
@@ -180,7 +180,11 @@ def test_gates_are_fitted_on_train_rows_at_a_price_and_judged_on_others(opened, 
     partials.append(GATES.run(options, last).partial)
     assert GATES.more(options, partials) == []
     train, every = [f"row-{k}" for k in range(4)], [f"row-{k}" for k in range(6)]
-    assert [(name, rows) for name, rows, *_ in asked] == [("path", train), ("fits", train), ("judged", every)]
+    assert [(name, rows) for name, rows, *_ in asked] == [
+        ("gate_path", train),
+        ("fits", train),
+        ("zeroing_effects", every),
+    ]
     assert (first.size, last.size) == (len(PRICES), len(PRICES))
 
 

@@ -36,7 +36,7 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class PartCurves:
-    """Cross-fitted models for one or more folds, and their predictions before and after each pruning step."""
+    """The cross-fitted models of one or more folds, and their pruning curves."""
 
     models: tuple[cross_fitting.TunedPart, ...]
     curves: tuple[prune.Curves, ...]

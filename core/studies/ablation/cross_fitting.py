@@ -197,7 +197,7 @@ def run_without(options: CrossFitting, number: int, initialisation: str, seed: i
 
 
 def part_score(task: Task, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """Score a model's predictions on the fold that it was not trained on. The baseline is a constant prediction."""
+    """Compute the score of a model on its held-out fold, with a constant prediction as the baseline."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

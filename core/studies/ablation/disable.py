@@ -154,7 +154,7 @@ class DisableStudy(setup.ExampleStudy[DisableOptions, Ablations]):
     p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> DisableOptions:
-        """Validate the options. Raises InputError if both heads and another kind of ablation target are named."""
+        """Read the options. Raises InputError if heads are named although `what` is neither "heads" nor "groups"."""
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if setup.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the only operator for parts
@@ -246,7 +246,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Return the effects of each ablation target, in float32 if they are complete, otherwise in low precision."""
+    """For each ablation target, return float32 effects if they are complete, otherwise low-precision effects."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 

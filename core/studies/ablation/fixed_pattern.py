@@ -151,7 +151,8 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
 
 
 def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Intervention]":
-    """Return interventions that fix the attention of the named heads. Raises InputError for unknown heads."""
+    """Return interventions that give the named heads a fixed attention pattern. If no heads are named, return the
+    default `patterns`. Raises InputError for unknown heads."""
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
     operator = capture.interventions.operator_of(options.operator, causal=checkpoint.causal)

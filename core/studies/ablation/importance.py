@@ -64,8 +64,7 @@ class ImportanceOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Loss gradients with respect to a mask variable (xi) that scales each head's output, and predictions under
-    ablation.
+    """Loss gradients with respect to a scaling factor (xi) for each head's output, and predictions under ablation.
 
     Attributes:
         example, token: sums of |dL/dxi| over inputs, and over inputs and positions. *Shape:* (layer, head).

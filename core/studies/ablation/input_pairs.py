@@ -40,7 +40,7 @@ def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[W
 
 
 def positions(first: "Encoding", second: "Encoding") -> Alignment:
-    """Align the token positions of two inputs. Within two aligned words, tokens are matched from last to first."""
+    """Align the token positions of two inputs. Words with different numbers of tokens are aligned at the last token."""
     words, alignment = word_alignment(first, second)
     pairs: list[tuple[int, int]] = []
     for first_word, second_word in alignment.pairs:

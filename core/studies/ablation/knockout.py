@@ -75,11 +75,11 @@ class KnockoutOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Knocked:
-    """Predictions with all attention edges, and after one kind of edge is removed in one layer or in all layers.
+    """Predictions with all attention edges, and without each kind of edge in each layer and in all layers.
 
     Attributes:
         changed: *Shape:* (cut, example).
-        having: whether the example has such edges. *Shape:* (edge kind, example), bool.
+        having: whether the example has edges of the kind. *Shape:* (edge kind, example), bool.
         moved: change of the logits if word links are cut in all layers. *Shape:* (link kind, example).
         links: number of word links. *Shape:* (link kind, example), int.
     """
@@ -250,7 +250,7 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare cutting the first kind of word link with cutting every other kind, with 95 % paired t intervals."""
+    """Compare the effects of cutting the first kind of word link and every other kind, with 95 % paired t intervals."""
     names = list(moved)
     found = []
     for name in names[1:]:

@@ -172,8 +172,8 @@ class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute logit differences on A, on B and on B with each component patched: the logit of the class predicted for A
-    minus that for B. If both classes are the same, the runner-up for A replaces the class for B."""
+    """Compute the logit difference on A, on B, and on B with each component patched. The two classes are those
+    predicted for A and for B. If these are the same, the two most likely classes for A are used."""
     a, b, patched_logits = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
     if a.shape[-1] == 1:
         return a[:, 0], b[:, 0], patched_logits[..., 0]

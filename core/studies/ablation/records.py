@@ -35,7 +35,7 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Define a head score for each method and template (name, label, formula), in which {} stands for the method."""
+    """Define one head score per method and template. In a template (name, label, formula), {} stands for the method."""
     return tuple(
         HeadScore(name.format(operator), label.format(operator), formula.format(operator), ("classifier", "labels"),
                   None, None, MICHEL if operator == "zero" else KOVALEVA, about="task")
@@ -200,7 +200,7 @@ class ImportantHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RankCorrelation(Result):
-    """The rank correlation of two ablations, or of importance with measured effects, over n targets such as heads."""
+    """The rank correlation between two measures of n targets, such as the importance and ablation effects of heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
     name: str
@@ -340,7 +340,7 @@ class AblatedTarget(TargetResult):
 
 @dataclass(frozen=True, kw_only=True)
 class SplitHalf(Result):
-    """The mean gain of the ablation target that is best on half of the examples, on this and on the other half."""
+    """The mean gain of the best ablation target, on the examples used to select it and on held-out examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("split half",)
     name: str
@@ -356,7 +356,7 @@ class SplitHalf(Result):
 
     @property
     def gain(self) -> Estimate:
-        """Return the mean gain of the best ablation target on the held-out halves, or NaN if it is unknown."""
+        """Return the mean gain of the selected targets on held-out examples, with its interval. NaN if unknown."""
         return Estimate(or_nan(self.held_out), self.low, self.high)
 
 
@@ -384,8 +384,8 @@ class MeanOverHeads(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorEffect(Result):
-    """The effect of ablating one head by one method. For the method "constant", `fit_mean`, `fit_zero` and
-    `fit_constant` are the mean losses if the head output is its mean, zero or the fitted constant."""
+    """The effect of ablating one head by one method. The method "constant" adds the mean losses with the head output
+    set to its mean (`fit_mean`), to zero (`fit_zero`) and to the fitted constant (`fit_constant`)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("effect",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -534,8 +534,8 @@ class EdgeCut(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkContrast(Result):
-    """The effect of cutting one kind of word link (attention between two words) minus that of another kind. The same
-    number of links is cut for each kind and distance, in all layers.
+    """The effect of cutting one kind of word link (attention between two words) minus that of another kind. Links are
+    cut in all layers, with the same number of both kinds at each distance.
 
     Attributes:
         first, other: kinds of links, such as "noun-adjective".
@@ -693,7 +693,7 @@ def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> He
 
 
 def effect_facts(scores: HeadScores) -> list[Fact]:
-    """Describe the effects of ablating one head in sentences, with their significance."""
+    """Describe in sentences how ablating one head changes each metric, and whether each change is significant."""
     told = []
     for row in each(scores.own[scores.own["score"].str.match(r"\S+ heads")]):
         operator, metric = row["score"].split()[0], row["score"].rpartition("/")[2].split()[-1]
@@ -716,7 +716,7 @@ def _significance(row: Any) -> str:
 
 
 def ablation_table(rows: Sequence[Row]) -> list[Row]:
-    """Create the table of an ablation for the terminal: the unmodified model, then one row per ablation target."""
+    """Create a table of ablation results for the terminal: the unmodified model, then one row per ablation target."""
     variants = [_variant_row(variant) for variant in AblatedTarget.among(rows)]
     blank = dict.fromkeys(variants[0] if variants else ())
     untouched = [blank | {"name": model.name} | model.metrics.values() for model in Unmodified.among(rows)]

@@ -307,7 +307,7 @@ class VarianceSource:
 
 
 def square(side: int) -> list[tuple[int, int, int]]:
-    """List the levels of the three factors for each run in a Latin square. Raises InputError if its side is below 3."""
+    """List the levels of the three factors for each run in a Latin square. Raises InputError if `side` is below 3."""
     if side < 3:
         raise InputError(
             "A Latin square must have at least 3 values for each random seed, so that a residual can be estimated; got "

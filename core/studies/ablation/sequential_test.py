@@ -139,7 +139,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> SequentialTestOptions:
-        """Validate the options. Raises InputError if both heads and another kind of ablation target are named."""
+        """Read the options. Raises InputError if heads are named although `what` is neither "heads" nor "groups"."""
         return super().read(setup.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
@@ -158,8 +158,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units of the next interim analysis. After the last analysis, return units that measure how
-        ablating the targets with the verdict "matters" changes the metric."""
+        """Return the units of work for the next interim analysis. After the last analysis, return units that measure
+        targets with the verdict "matters" on the remaining examples."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Return the dev and training examples that share no sentence with the examples on which a checkpoint was
-    fine-tuned. Raises InputError if these examples are not known."""
+    """Return dev and training examples that share no sentence with the examples used to fine-tune a checkpoint. Raises
+    InputError if the examples used for fine-tuning are unknown."""
     return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
 
 
@@ -134,8 +134,8 @@ class ExampleStudy(Study[O, P]):
     def on_examples(
         self, options: O, opened: Opened, rows: Sequence[TaskRow], unit: ExampleUnit
     ) -> tuple[P, str | None]:
-        """Measure the classifier on `rows`. Return the partial result and the number format, such as "bfloat16", or
-        None for the format of the checkpoint."""
+        """Measure the classifier on `rows`. Return the partial result and the number format, such as "bfloat16". The
+        format is None if it is that of the checkpoint."""
         raise NotImplementedError
 
 
@@ -195,7 +195,7 @@ class AblationTarget:
 
 
 def groups_of(text: str) -> list[tuple[Component, ...]]:
-    """Parse groups of components such as "L1H2,L7H6; L4H1,L2-attention", which are separated by semicolons."""
+    """Parse groups of components, separated by semicolons, such as "L1H2,L7H6; L4H1,L2-attention"."""
     groups = [tuple(dict.fromkeys(parse_components(part))) for part in text.split(";") if part.strip()]
     if not groups or not all(groups):
         raise InputError(
@@ -228,7 +228,7 @@ def has_parts(what: str, heads: str) -> bool:
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Set the option `what` to "groups" if heads are named. Raises InputError if `what` already names another kind."""
+    """Set the option `what` to "groups" if heads are named. Raises InputError if `what` conflicts with named heads."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given

@@ -102,7 +102,7 @@ class SinkPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkScore(Score):
-    """How much a head attends to its sink (the token kind it attends to most), or the effect of changing the sink.
+    """A score of one head: its attention to its sink (the most attended token kind), or the effect of an intervention.
 
     Attributes:
         verdict: one of VERDICTS; None for heads without a sink.
@@ -391,8 +391,8 @@ def joint_intervals(effects: np.ndarray) -> np.ndarray:
 
 
 def verdict_of(whole: Sequence[float], removed: Sequence[float], replaced: Sequence[float], margin: float) -> str:
-    """Classify an attention sink as a no-op, constant or broadcast. The class depends on confidence intervals for three
-    effects: ablating the head (`whole`), removing the sink, and replacing it with its mean over inputs."""
+    """Classify an attention sink, for example as a no-op. `whole`, `removed` and `replaced` are confidence intervals of
+    effects: ablating the head, removing the sink, and replacing the sink with its mean over inputs."""
     if not whole[0] > margin:
         return NOTHING
     if removed[1] < margin:

@@ -121,7 +121,7 @@ class CircuitOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class CircuitPartial:
-    """What a circuit search has measured. Fields that a unit of work did not measure are None.
+    """Measurements from one or more units of work of a circuit search. Fields without measurements are None.
 
     Attributes:
         pairs: all pairs, from the first unit.
@@ -150,7 +150,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job requires, such as labels. Pairs read from a file with answer words have no requirements."""
+        """Return the requirements of a job, such as labels. There are none for a file of pairs with answer words."""
         return frozenset() if names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: CircuitOptions) -> list[Unit]:
@@ -225,10 +225,10 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             return []
         state = CircuitState(options, merged)
         graph, race = state.graph, state.standings
-        index_of = {int(number): k for k, number in enumerate(state.raced)}
+        index_of = {int(number): k for k, number in enumerate(state.patched)}
         is_within = np.array([verdict == "does not matter" for verdict in race.verdicts])
         exact = state.exact.copy()
-        exact[state.raced[is_within]] = np.nan  # not selected, also where they were measured on all pairs
+        exact[state.patched[is_within]] = np.nan  # not selected, also where they were measured on all pairs
         selection = selection_probabilities(exact, half_level(len(graph.edges)), seed=state.options.seed)
         ranks = {int(k): rank + 1 for rank, k in enumerate(state.ranked)}
         proposed, attribution = set(state.proposed.tolist()), state.attribution.mean(1)
@@ -370,19 +370,19 @@ class CircuitState:
 
     @cached_property
     def sampled(self) -> np.ndarray:
-        """Return the indices of random edges outside `proposed`, which show how many edges attribution misses."""
+        """Return the indices of random edges outside `proposed`. They show how many edges attribution misses."""
         others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
         drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
         return np.sort(others[drawn])
 
     @cached_property
-    def raced(self) -> np.ndarray:
+    def patched(self) -> np.ndarray:
         """Return the indices of all edges that are patched to measure their effects."""
         return np.sort(np.concatenate([self.proposed, self.sampled]))
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean absolute change in the logit difference from input A to B, the unit of margins."""
+        """Return the unit of margins: the mean absolute change in the logit difference from input A to input B."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
@@ -392,26 +392,26 @@ class CircuitState:
         level."""
         margin, count = self.options.margin * self.scale, len(self.division.deciding)
         first = min(self.options.first, count)
-        return Rules(margin, margin * self.options.clip, count, len(self.raced), self.options.alpha, first)
+        return Rules(margin, margin * self.options.clip, count, len(self.patched), self.options.alpha, first)
 
     @cached_property
     def standings(self) -> Standings:
-        return standings(self.exact[self.raced], self.rules)
+        return standings(self.exact[self.patched], self.rules)
 
     @cached_property
     def mattering(self) -> np.ndarray:
         """Return the indices of the edges whose effect exceeds the margin, according to the sequential test."""
-        return self.raced[[verdict == "matters" for verdict in self.standings.verdicts]]
+        return self.patched[[verdict == "matters" for verdict in self.standings.verdicts]]
 
     def next(self) -> ExampleUnit:
         """Return the next measurement of the circuit search, and the pairs of inputs to measure."""
         deciding = self.division.deciding
         if np.isnan(self.attribution).any():
             return ExampleUnit(tuple(map(int, self.attributed)), "attribution")
-        step = next_step(self.exact[self.raced], self.rules)
+        step = next_step(self.exact[self.patched], self.rules)
         if not step.over:
             numbers = deciding[step.start : step.stop]
-            return ExampleUnit(tuple(map(int, numbers)), "exact", tuple(map(int, self.raced[step.heads])))
+            return ExampleUnit(tuple(map(int, numbers)), "exact", tuple(map(int, self.patched[step.heads])))
         pairs = map(int, [*deciding, *self.division.control])
         lacking = [pair for pair in pairs if np.isnan(self.effects[self.mattering, pair]).any()]
         if lacking:  # none where no edge matters
@@ -424,7 +424,7 @@ class CircuitState:
     def ranked(self) -> np.ndarray:
         """Rank all edges: first tested edges by absolute effect, then the other edges by absolute attribution."""
         means = np.zeros(len(self.graph.edges))
-        means[self.raced] = np.abs(np.nanmean(self.exact[self.raced], 1)) + 1e-12
+        means[self.patched] = np.abs(np.nanmean(self.exact[self.patched], 1)) + 1e-12
         return np.lexsort((-np.abs(self.attribution.mean(1)), -means))
 
 
@@ -432,8 +432,8 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """List the circuits to evaluate, as (how edges are chosen, number of edges, index). The index is the number of the
-    random draw or of the layer that is left out, otherwise 0."""
+    """List the circuits to evaluate, as (name, number of edges, index). The index is the draw for random circuits, the
+    layer for circuits that omit one layer, and otherwise 0."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -509,7 +509,7 @@ def _summary(
     proposed = set(strongest.tolist()) & set(state.mattering.tolist())
     return CircuitSummary(
         name="circuit", task=task, pairs_by="file" if options.pairs_file else options.kind, answers=options.answers,
-        edges=count, raced=len(state.raced), matter=len(mattering),
+        edges=count, raced=len(state.patched), matter=len(mattering),
         does_not_matter=verdicts.count("does not matter"), open=verdicts.count("open"),
         margin_share=options.margin, margin=rules.margin, clip=rules.clip, alpha=rules.alpha,
         difference=float(ratio.mean()), stable=sum(edge.stable for edge in edges), threshold=THRESHOLD,
@@ -576,7 +576,7 @@ def names_words(path: str | None) -> bool:
 
 
 def opened_model(options: "CircuitOptions") -> setup.Opened:
-    """Load the classifier, or a language model if the pairs contain words. Raises CheckpointError if it is missing."""
+    """Load the classifier, or a language model for pairs with answer words. Raises CheckpointError if loading fails."""
     if not names_words(options.pairs_file):
         return setup.opened(options)
     model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
@@ -800,8 +800,8 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
 def run_inputs(
     options: "CircuitOptions", opened: setup.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
-    """Divide pairs into batches, given as (indices, aligned pairs). In a batch, all inputs A have the same length and
-    answer position."""
+    """Group pairs into batches in which all inputs A have the same length and the same position of the predicted word.
+    Return the indices and the aligned pairs of each batch."""
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
     for k in numbers:

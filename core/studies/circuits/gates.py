@@ -33,7 +33,7 @@ from ..headline import Headline
 from ..merging import PerExampleFirst, Positions
 from ..options import Limit
 from ..records import Result
-from .records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck, tables_beside
+from .records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck, tables_except
 
 PRICES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the margin: the path
 RANDOM_SETS = 20
@@ -109,8 +109,8 @@ class GatesStudy(Study[GatesOptions, GatePartial]):
         return [Unit("path", ExampleUnit((), "path"), len(PRICES))]
 
     def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
-        """Return the units of work of the next step: fits with the chosen penalty on open gates, then tests on held-out
-        examples, then []."""
+        """Return the units of work of the next step: fits with the chosen penalty, then tests on held-out examples.
+        After the last step, return []."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
             price, every = chosen_price(merged), range(options.samples * options.starts)
@@ -129,10 +129,10 @@ class GatesStudy(Study[GatesOptions, GatePartial]):
         opened, stage = setup.opened(options), unit.arguments
         if stage.step == "judged":
             rows = setup.rows_of(options)
-            partial = judged(options, opened, rows, stage)
+            partial = zeroing_effects(options, opened, rows, stage)
         else:
             rows = setup.rows_of(options, split="train", limit=options.fit_rows)
-            partial = path(options, opened, rows) if stage.step == "path" else fits(options, opened, rows, stage)
+            partial = gate_path(options, opened, rows) if stage.step == "path" else fits(options, opened, rows, stage)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: GatesOptions, merged: GatePartial) -> list[Result]:
@@ -208,7 +208,7 @@ class GatesStudy(Study[GatesOptions, GatePartial]):
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
         names = ("name", "gate_class", "facilitating", "interfering", "irrelevant", "effect", "low", "high", "gradient",
                  "n")  # fmt: skip
-        return [[head.columns(*names) for head in GatedHead.among(rows)], *tables_beside(rows, GatedHead)]
+        return [[head.columns(*names) for head in GatedHead.among(rows)], *tables_except(rows, GatedHead)]
 
 
 STUDY = GatesStudy()
@@ -223,7 +223,7 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit gates twice per bootstrap sample and random start: with a reward for open gates, and with a penalty."""
+    """For each bootstrap sample and random start, fit gates twice: with a reward for open gates, and with a penalty."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
@@ -257,8 +257,8 @@ def margin_of(options: GatesOptions) -> float:
     return SHARE * constant_loss(task_of(options.task), np.array([row.label for row in rows]))
 
 
-def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -> GatePartial:
-    """For each penalty on open gates, fit the gates of all heads once."""
+def gate_path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -> GatePartial:
+    """Fit the gates of all heads once per penalty on open gates, and compute the loss without the closed heads."""
     import torch  # 1.3 s of start-up
 
     checkpoint, labels, encodings = opened.checkpoint, opened.outputs(rows), opened.encoded(rows)
@@ -278,8 +278,10 @@ def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -
     )  # fmt: skip
 
 
-def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Measure how the held-out loss changes after zeroing one head, one class of heads, or random heads."""
+def zeroing_effects(
+    options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit
+) -> GatePartial:
+    """Measure how the held-out loss changes after zeroing each head, each class of heads, or a set of random heads."""
     checkpoint = opened.checkpoint
     heads_of_all = checkpoint.all_heads
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
@@ -306,8 +308,7 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
 
 
 def chosen_price(partial: GatePartial) -> float:
-    """Choose the largest penalty on open gates that increases the loss by at most the margin. If there is none, choose
-    the smallest penalty."""
+    """Choose the largest gate penalty that raises the loss by at most the margin, or the smallest if there is none."""
     fitting = [price for price, added in zip(PRICES, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(PRICES))
 

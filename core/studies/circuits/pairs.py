@@ -28,7 +28,7 @@ from ..headline import SIGNIFICANT, Headline
 from ..merging import PerExample, Positions
 from ..options import DrawnRows, Limit
 from ..records import Result
-from .records import HeadPair, PairSample, tables_beside
+from .records import HeadPair, PairSample, tables_except
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -190,7 +190,7 @@ class PairsStudy(Study[PairsOptions, PairPartial]):
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
         names = ("name", "interaction", "low", "high", "p", "verdict", "first", "second", "both", "n")
         table = [pair.columns(*names) for pair in HeadPair.among(rows)[:SHOWN_PAIRS]]
-        return [table, *tables_beside(rows, HeadPair)]
+        return [table, *tables_except(rows, HeadPair)]
 
 
 STUDY = PairsStudy()

@@ -8,8 +8,8 @@ from ...store.rows import Row
 from ..records import Figure, Result, stated
 
 
-def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] | str]:
-    """Split result rows into one table per type of record. Types in `kinds` are left out."""
+def tables_except(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] | str]:
+    """Split result rows into one table per type of record, leaving out the types in `kinds`."""
     left_out = {name for kind in kinds for name in kind.KINDS}
     tables: dict[str, list[Row]] = {}
     for row in rows:
@@ -151,7 +151,7 @@ class ShapleyHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleySum(Result):
-    """The mean logit difference with all heads and with no heads. The Shapley values sum to the gap between the two."""
+    """The sum of the Shapley values, compared with the mean logit difference with all heads and with no heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sum",)
     with_all: float
@@ -228,8 +228,7 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of one edge, in logits and without clipping, over input pairs with different (or equal)
-    answers."""
+    """The mean unclipped effect of one edge, in logits, on input pairs with different answers or with equal answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")

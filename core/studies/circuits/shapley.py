@@ -34,7 +34,7 @@ from .records import (
     RankingCorrelation,
     ShapleyHead,
     ShapleySum,
-    tables_beside,
+    tables_except,
 )
 
 ROWS_A_UNIT = 16
@@ -185,7 +185,7 @@ class ShapleyStudy(Study[ShapleyOptions, ShapleyPartial]):
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
         names = ("name", "value", "low", "high", "rank", "effect", "gradient", "n")
         table = [head.columns(*names) for head in ShapleyHead.among(rows)]
-        return [table, *tables_beside(rows, ShapleyHead, OrderStep)]
+        return [table, *tables_except(rows, ShapleyHead, OrderStep)]
 
 
 STUDY = ShapleyStudy()
