@@ -33,7 +33,7 @@ _WRITERS = {  # last linear module of a layer's attention and feed-forward block
 
 @dataclass(frozen=True)
 class PartChange:
-    """A change to one sublayer or layer of a model: it is either ablated, or its output is replaced.
+    """A change to one sublayer or layer of a model: an ablation, or a replacement of its outputs.
 
     Attributes:
         outputs: for each input, what the sublayer adds to the residual stream, or the output of the layer. None ablates
@@ -102,8 +102,8 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
 def parts_kept(
     checkpoint: Checkpoint, parts: Sequence[LayerBlock]
 ) -> Iterator[dict[LayerBlock, Float[Tensor, "batch position hidden"]]]:
-    """Yield a dictionary that the next forward pass of this thread fills with outputs of layers, or with what sublayers
-    add to the residual stream. Raises InterventionError if the modules cannot be found."""
+    """Yield a dictionary that the next forward pass of this thread fills with outputs of layers and sublayers. A
+    sublayer outputs what it adds to the residual stream. Raises InterventionError if modules cannot be found."""
     kept: dict[LayerBlock, Tensor] = {}
 
     def hook(part: LayerBlock) -> Any:

@@ -66,8 +66,8 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Return at most `queries` random indices of tokens or words, in ascending order; None means all indices. If
-    `backward`, the first query is left out, because it attends only to itself in a causal model."""
+    """Return at most `queries` random indices of tokens or words in ascending order, or all if `queries` is None. If
+    `backward`, index 0 is left out, because the first query attends only to itself in a causal model."""
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:
         return candidates.tolist()

@@ -73,7 +73,7 @@ ChangedInput = tuple[Encoding, Sequence[Change]]
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
     """Return the logits of every class, or of the most likely tokens, before and after a change. The result is empty if
-    the model predicts nothing. If one of the two inputs has no mask token, its logits are NaN."""
+    the model predicts nothing. If only one input has a mask token, the logits of the other input are NaN."""
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):
         logits = _logits(checkpoint, encoding, changes)

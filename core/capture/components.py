@@ -28,7 +28,7 @@ _NAME = re.compile(r"^L(\d{1,9})[ -]?(attention|feedforward|layer)$", re.IGNOREC
 
 
 class LayerBlock(NamedTuple):
-    """A sublayer of one layer, or the whole layer (zero-based). `str(LayerBlock(2, "attention"))` is "L3-attention"."""
+    """A sublayer or a whole layer. Layers count from 0: `str(LayerBlock(2, "attention"))` is "L3-attention"."""
 
     layer: int
     kind: PartKind

@@ -41,8 +41,7 @@ class Fitted:
     fitted: Float[Tensor, "layer head"]
 
     def stuck(self) -> list[tuple[int, int]]:
-        """Return the heads (layer, head) whose fitted constant does not improve on the mean output or on 0, whichever
-        of the two has the lower loss."""
+        """Return the heads (layer, head) for which the mean output or 0 is at least as good as the fitted constant."""
         start = torch.minimum(self.mean, self.zero)
         return [(int(layer), int(head)) for layer, head in (self.fitted >= start).nonzero().tolist()]
 

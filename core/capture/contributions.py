@@ -202,7 +202,7 @@ class Carrying(TorchFunctionMode):
             spares = self.spares and value.dim() == BY_INPUT
             projected, added = states.projected(weight, added, role, spares=spares), None
         else:
-            projected = states.behind(weight, role)
+            projected = states.times(weight, role)
         carry(value, projected if added is None else projected.with_fixed((*projected.fixed, added)))
 
     def _normalise(self, name: str, states: Sum, args: tuple[Any, ...], kwargs: dict[str, Any], value: Tensor) -> None:
@@ -292,7 +292,7 @@ class HeadInputs:
 
     @cached_property
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """Return the attention weights, recomputed from contributions. Each row sums to 1, because there is no sink."""
+        """Return the attention weights, recomputed from contributions. Each row sums to 1."""
         return torch.softmax(self.scores.masked_fill(~self.visible, -math.inf), -1)
 
 
@@ -340,7 +340,7 @@ def take_head_inputs(
         reading.carrying.spares = by_difference
         with torch.no_grad(), ExitStack() as stack:
             run = stack.enter_context(prepared(checkpoint, some=batch, inputs=inputs))
-            reading.run, run.opener, run.mixer = run, reading.open, reading.split
+            reading.run, run.opener, run.mixer = run, reading.pass_inputs, reading.split
             for module in checkpoint.model.modules() if norms else ():
                 if "Norm" in type(module).__name__ and not isinstance(module, nn.LayerNorm | nn.RMSNorm):
                     stack.callback(module.register_forward_hook(_keep_norm).remove)
@@ -367,7 +367,7 @@ class _Reading:
         self.carrying.part = checkpoint.sets[0].part
         self.run = AttentionRun(checkpoint.calls)  # the pass's own, once it exists
 
-    def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
+    def pass_inputs(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
         """Compute the queries and keys of a layer as sums of contributions, and pass them to `take`."""
         with torch._C.DisableTorchFunction():
             if call in self.wanted:

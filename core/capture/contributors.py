@@ -53,9 +53,9 @@ class Contributor:
         return "rest" if self.kind in ("bias", "last bias") else self.label
 
     @property
-    def sort(self) -> str:
-        """Return the kind of this component. Heads and attention sublayers count as "earlier heads", and biases as
-        "rest"."""
+    def merged_kind(self) -> str:
+        """Return the kind of this component, with related kinds merged. Heads and attention sublayers are "earlier
+        heads", and biases are "rest"."""
         names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
         return names.get(self.kind, self.kind)
 

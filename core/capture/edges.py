@@ -116,10 +116,10 @@ class AlignedPairs:
 
 @dataclass(frozen=True)
 class PairRun:
-    """The results of a forward pass on inputs A. `own` contains what each sender adds to the residual stream for inputs
-    A, and `other` what it adds for the paired inputs B.
+    """The results of a forward pass on inputs A, with the sender outputs for the paired inputs B.
 
-    At positions of A that are not aligned, `other` is what the sender adds in A.
+    `own` and `other` contain what each sender adds to the residual stream for A and for B, at positions of A. They are
+    equal at positions that are not aligned.
     """
 
     stack: Stack

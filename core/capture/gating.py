@@ -23,7 +23,7 @@ STEPS, RATE = 30, 0.4  # of Adam for the gates' logits
 
 @dataclass(frozen=True)
 class GateFits:
-    """Settings for fitting gates several times. A gate is a factor from 0 to 1 on the output of an attention head.
+    """Settings for several fits of gates. A gate is a factor from 0 to 1 on the output of an attention head.
 
     Attributes:
         rows: weight of each example in each fit, at least 0.
@@ -44,8 +44,8 @@ def fit_gates(
     *,
     steps: int = STEPS,
 ) -> Float[Tensor, "fit layer head"]:
-    """Fit one gate per head for each price. Gates, from 0 (ablated) to 1 (unchanged), minimise the mean loss plus the
-    price times the sum of gates.
+    """Fit one gate per head for each penalty in `fits.prices`. Gates, from 0 (ablated) to 1 (unchanged), minimise the
+    mean loss plus the penalty times the sum of gates.
 
     Labels are class indices (cross-entropy) or scores (squared error). Raises CheckpointError without a classifier,
     InputError if examples and labels do not match, and InterventionError if heads of the family cannot be gated.
@@ -75,8 +75,8 @@ def gated_losses(
     labels: Sequence[int | float],
     gates: Float[Tensor, "fit layer head"],
 ) -> Float[Tensor, "fit row"]:
-    """Return the loss of each example (nats or squared error) for each set of gates, by which head outputs are
-    multiplied."""
+    """Return the loss of each example, in nats or as squared error, for each set of gates. Head outputs are multiplied
+    by the gates."""
     losses = torch.zeros(len(gates), len(encodings))
     for rows, numbers in _batches(encodings, torch.ones(len(gates), len(encodings))):
         with torch.no_grad():

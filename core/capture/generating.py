@@ -44,7 +44,7 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt, the generated text, and the attention maps of the prompt (None if it has more than WHOLE tokens)."""
+    """A prompt, its attention maps (None for more than WHOLE tokens), and the generated text."""
 
     prompt: Encoding
     maps: AttentionMaps | None
@@ -57,10 +57,10 @@ class Generated:
         return whole + sum(step.rows.nbytes for step in self.steps)
 
     def grown(self, steps: int) -> AttentionMaps:
-        """Return the attention maps of the prompt followed by the first `steps` new tokens.
+        """Return the attention maps over the prompt and the first `steps` new tokens.
 
         If the prompt has no maps, return the rows of new tokens over the last tokens, with all earlier tokens as one
-        key. Raises InputError if there are neither.
+        key. Raises InputError if there are no new tokens either.
         """
         taken = [step for step in self.steps[:steps] if not step.ends]
         if self.maps is None:
@@ -134,8 +134,8 @@ def generate(
     seed: int = 0,
     on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
-    """Generate up to `new` tokens (1 to MOST), or until an end-of-text token. Also capture the attention maps of the
-    prompt.
+    """Generate at most `new` tokens (1 to MOST), stopping at an end-of-text token. Also return the attention maps of
+    the prompt.
 
     `temperature` divides the logits before sampling; 0 takes the most probable token. Raises the errors of
     `check_prompt`.

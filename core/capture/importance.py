@@ -52,7 +52,7 @@ def gradients(
     *,
     zeroed: Float[Tensor, "layer head"] | None = None,
 ) -> Gradients:
-    """Return gradients of the loss with respect to the gate of every head (a factor of 1 on its output), in eval mode.
+    """Return absolute gradients of the loss with respect to gates (factors on head outputs), in eval mode.
 
     `labels` are class indices (cross-entropy), or scores for one output (squared error). `zeroed` is 0 for pruned
     heads. Raises CheckpointError without a classifier, InputError if inputs and labels do not match, and

@@ -255,8 +255,8 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Replace the attention rows of ablated heads by the fixed rows of the ablation method, and return all rows. The
-    method must be disable, previous, current, next or first. The weights must not include sinks."""
+    """Return attention weights after giving the ablated heads the rows that the ablation method fixes. The method must
+    be "disable", "previous", "current", "next" or "first". The weights must not include sinks."""
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 

@@ -60,7 +60,7 @@ def block_of(length: int) -> int:
 
 
 def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
-    """Compute the largest attention weight in every block for every head, in one pass that stores no whole maps.
+    """Compute the largest attention weight of each head in each block of queries and keys without storing whole maps.
 
     Raises InputError if the input was truncated, and CheckpointError if scores are NaN or infinite.
     """

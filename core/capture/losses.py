@@ -152,6 +152,6 @@ def _changed(
 
 
 def slopes_of(variants: Sequence[Variant], slopes: Float[Tensor, "layer head input"]) -> Float[Tensor, "variant input"]:
-    """Return the first-order effect of ablating each target, which is the sum over its heads."""
+    """Return the first-order effect of ablating each target: the sum of the effects of its heads."""
     masks = head_masks(variants, *slopes.shape[:2])
     return torch.einsum("vlh,lhi->vi", masks.to(slopes.dtype), slopes)

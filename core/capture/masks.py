@@ -40,8 +40,8 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """Create the eager attention mask for transformers or, within `lazily`, a placeholder tensor with the mask
-    function. Replaces a function of transformers.
+    """Create the attention mask of transformers for eager attention. Within `lazily`, return a placeholder tensor with
+    the mask function instead.
 
     The mask (batch, 1, query, key) is added to scores, 0 for visible keys; None if transformers skips it.
     `mask_function` states whether a query may attend to a key (None: causal), and `attention_mask` is True for keys
@@ -59,8 +59,8 @@ def mask_of(
 
 
 def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """Return the mask function of a placeholder from `mask_of`; None for other masks. The function returns whether
-    queries see keys, given their positions."""
+    """Return the mask function stored in a placeholder mask, or None for an ordinary mask. The function returns whether
+    queries may attend to keys, given their positions."""
     return getattr(mask, "rule", None)
 
 

@@ -172,8 +172,8 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Replacement outputs for "resample" ablation: the head outputs for another reference example of the nearest
-    length. Positions are stretched to the length of the input.
+    """Replacement outputs for "resample" ablation: the head outputs for a random reference example that differs from
+    the input and is nearest in length. Positions are stretched to the length of the input.
 
     The choice depends on the seed, the draw number and the tokens of the input, but not on the batch. Raises InputError
     for fewer than two different examples.
@@ -197,7 +197,7 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """Choose a random reference example of the nearest length whose tokens differ from those of the input."""
+        """Choose a random reference example among those nearest in length to the input, excluding identical inputs."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
@@ -205,14 +205,14 @@ class Donors:
         return near[int(generator.integers(len(near)))]
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        return self.taken(encodings, lambda donors: head_outputs(self.checkpoint, donors))
+        return self.resampled(encodings, lambda donors: head_outputs(self.checkpoint, donors))
 
-    def taken(
+    def resampled(
         self,
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the replacement outputs for a batch, which `outputs_of` computes for the chosen reference examples."""
+        """Return the replacement outputs for a batch: `outputs_of` applied to randomly chosen reference examples."""
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 

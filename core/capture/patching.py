@@ -44,7 +44,7 @@ class InputPairs:
 
 @dataclass(frozen=True)
 class Untouched:
-    """Logits of inputs A and B without patches, and head outputs for A, which are patched into runs on B."""
+    """The logits of inputs A and B without patches, and the head outputs for A that replace those for B."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -153,8 +153,8 @@ def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
 def part_changes(
     checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
 ) -> dict[LayerBlock, PartChange]:
-    """Return, for each sublayer or layer, the change that patches its outputs for inputs A into the paired inputs B at
-    aligned positions. Raises InterventionError if outputs are not available."""
+    """Return a patch for each sublayer or layer: its outputs for inputs B are replaced by those for inputs A at aligned
+    positions. Raises InterventionError if outputs are not available."""
     outputs: dict[LayerBlock, list[Tensor]] = {part: [] for part in parts}
     placed: list[Tensor] = []
     for first, second, alignment in zip(pairs.firsts, pairs.seconds, pairs.alignments, strict=True) if parts else ():

@@ -200,10 +200,10 @@ def _by_head(states: Tensor, name: str, checkpoint: Checkpoint) -> np.ndarray:
 
 
 def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
-    """Return the copying score of each head over the eigenvalues of its OV circuit, sum(lambda) / sum(|lambda|). A
+    """Return the copying score of each head: sum(lambda) / sum(|lambda|) over the eigenvalues of its OV circuit. A
     score of 1 means pure copying, and the minimum is -1.
 
-    They are the eigenvalues of W_O (W_E^T W_E) W_V, a matrix of the head dimension. NaN in layers without attention;
+    The eigenvalues are those of W_O (W_E^T W_E) W_V, a matrix of the head dimension. NaN in layers without attention;
     None if weights cannot be found or the embeddings are not tied.
     """
     model = checkpoint.model

@@ -144,8 +144,8 @@ def component_importance(
 def block_gradients(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> Float[Tensor, " layer"]:
-    """Return the mean absolute gradient of the loss, float64, with respect to the gate (a factor on the output) of
-    every feed-forward sublayer."""
+    """Return the mean absolute gradient of the loss with respect to each feed-forward gate, float64. A gate is a factor
+    on the output of a feed-forward sublayer."""
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)
     for chosen in batches(encodings, BATCH_TOKENS // 2):

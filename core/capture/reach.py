@@ -98,8 +98,8 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
     """Return where heads can be observed and changed in a forward pass. "interface" is the attention interface of
-    transformers. "flat softmax" is a softmax whose scores have one joint axis for inputs and heads. Raises
-    CheckpointError if there is no such place."""
+    transformers. "flat softmax" is a softmax with inputs and heads on one axis. Raises CheckpointError if heads cannot
+    be observed."""
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
     model = checkpoint.model
@@ -131,8 +131,8 @@ def is_streamed(checkpoint: Checkpoint) -> bool:
 def reached(
     checkpoint: Checkpoint, run: AttentionRun, reach: Reach | None = None
 ) -> AbstractContextManager[AttentionRun]:
-    """Return a context manager in which a run observes or changes attention in the forward passes of this thread. If
-    `reach` is None, `reach_of` determines it. Raises InterventionError if the model does not support the changes."""
+    """Return a context manager that applies the settings of a run to the forward passes of this thread. If `reach` is
+    None, `reach_of` determines it. Raises InterventionError if the model does not support the changes."""
     config, reach = checkpoint.model.config, reach or reach_of(checkpoint)
     if reach == "interface":
         if config._attn_implementation != NAME:

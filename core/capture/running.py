@@ -47,8 +47,8 @@ class Joining(Protocol):
 
 
 class MapsOfBatch:
-    """Pass the attention maps of one batch to observers, layer by layer. `Joining` observers get short maps of all
-    layers at once. `layers` is the expected number of layers, or 0 if unknown."""
+    """The attention maps of one batch, passed to observers layer by layer. If the maps are small, `Joining` observers
+    get the maps of all layers at once. `layers` is the expected number of layers, or 0 if unknown."""
 
     def __init__(self, observers: Sequence[Any], inputs: list[int], layers: int) -> None:
         self.by_layer, self.inputs, self.layers = list(observers), inputs, layers
@@ -175,7 +175,7 @@ def prepared(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[AttentionRun]:
-    """Prepare a checkpoint for forward passes with interventions within this context. Attention weights are passed to
+    """Within this context, apply interventions to the forward passes of a checkpoint. Attention weights are passed to
     `watcher`.
 
     Yields the settings of the run, which may be changed before the forward pass. Raises InterventionError if the family
@@ -463,8 +463,7 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
 
 def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict[int, np.ndarray]) -> AttentionMaps:
-    """Create the attention maps of one set of heads, such as the decoder, from the weights [head, query, key] of each
-    attention call."""
+    """Create the attention maps of a set of heads from the weights [head, query, key] of each attention call."""
     weights = stacked_maps(kept, own)
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
     sentences = tuple(sentence if sentence is not None else 0 for sentence in queries.sentence)
@@ -479,7 +478,7 @@ def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict
 def predict(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, interventions: Iterable[Change] = ()
 ) -> Float[Tensor, "input label"]:
-    """Return the logits of a classifier, in the order of the inputs. Raises CheckpointError without a classifier."""
+    """Return classifier logits in the order of the inputs. Raises CheckpointError if the model is not a classifier."""
     if checkpoint.labels is None:
         raise CheckpointError(
             f"Predictions need a classifier; {checkpoint.name} has no classification head. Open a fine-tuned "

@@ -25,7 +25,7 @@ LARGE, MASSIVE = 100, 1000  # times the median magnitude of a layer (Sun et al. 
 
 
 def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
-    """Return a mask for each of KINDS (first token, separators and punctuation) among the keys of an input."""
+    """Return masks of the first token, the separators and the punctuation among the keys of an input."""
     keys = np.zeros((len(KINDS), len(encoding)), dtype=bool)
     keys[0, encoding.first or 0] = True
     keys[1, list(encoding.separators)] = True
@@ -61,8 +61,8 @@ class SinkSums:
 
 
 def find_sinks(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> SinkSums:
-    """Measure the attention of every head to first tokens, separators and punctuation (KINDS). Raises InputError if
-    value vectors cannot be read."""
+    """Measure the attention of every head to first tokens, separators and punctuation. Raises InputError if value
+    vectors cannot be read."""
     shape = (len(encodings), checkpoint.layers, checkpoint.heads, len(KINDS))
     share, length, energy = (np.full(shape, np.nan) for _ in range(3))
     even, rank = np.full((*shape[:2], len(KINDS)), np.nan), np.full(shape[:3], np.nan)
@@ -167,8 +167,8 @@ def massive_activations(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -
 
 @dataclass(frozen=True)
 class SinkChange:
-    """An ablation of one head. With `how` "head", the output of the head is set to 0. Otherwise, its value vectors at
-    keys of one `kind` are set to 0 ("zero") or to their mean over inputs ("mean")."""
+    """An ablation of one head. If `how` is "head", the output of the head is set to 0. If `how` is "zero" or "mean",
+    its value vectors at sink tokens of one `kind` are set to 0 or to their mean over inputs."""
 
     layer: int
     head: int
@@ -189,7 +189,7 @@ def measure_of(checkpoint: Checkpoint) -> str:
 def output_changes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], targets: Sequence[Sequence[SinkChange]]
 ) -> Float[np.ndarray, "target input"]:
-    """Return how much each set of ablations changes the output for each input, measured as `measure_of` states. The
+    """Return the output change that each set of ablations causes for each input. `measure_of` names the measure. The
     divergence is KL(unchanged || changed) in nats, averaged over positions for language models."""
     effects = np.zeros((len(targets), len(encodings)))
     for inputs in batches(encodings):

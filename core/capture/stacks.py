@@ -120,7 +120,7 @@ class _PackedProducts(TorchFunctionMode):
 
 @contextmanager
 def packed(device: torch.device, tokens: int) -> Iterator[None]:
-    """Within this context, use packed matrix products if enough tokens are processed to save time. Gradients are
+    """Within this context, use packed matrix products if there are enough tokens for them to be faster. Gradients are
     not supported."""
     if tokens < FEWEST or not packs(device, torch.float32):
         yield
@@ -222,8 +222,8 @@ class Block:
 
 @dataclass(frozen=True)
 class BegunByHead:
-    """A layer prepared for fast reruns after the output of one head has changed. The first feed-forward product is
-    updated from the dimensions of this head only.
+    """A layer prepared for fast reruns after the output of one head has changed. Only the change that this head causes
+    in the first feed-forward product is computed.
 
     Attributes:
         products: `Block.widened` of W_h, for every head.
@@ -274,8 +274,8 @@ class Stack:
     reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
-        """Return an input without trailing tokens that cannot affect the logits. These are tokens after a predicted
-        position, and padding tokens that the output layer of a decoder skips."""
+        """Return an input without trailing tokens that cannot affect the logits. The removed tokens come after the
+        predicted position, or are padding tokens that the output layer of a decoder skips."""
         if self.causal and self.place is not None:
             return encoding.up_to(self.place % len(encoding) + 1)
         if self.padding is None:
@@ -296,7 +296,7 @@ class Stack:
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Return the hidden states that the output layer reads: at one position, or at all positions for their mean."""
+        """Return the hidden states that the output layer reads: at one position, or at all if it averages them."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 

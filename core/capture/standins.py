@@ -30,7 +30,7 @@ def contributions(
 def single_position(
     block: Block, x: Float[Tensor, "batch length hidden"], position: int, fixed: Float[Tensor, "query key"]
 ) -> tuple[Float[Tensor, "batch head dim"], Float[Tensor, "batch head dim"]]:
-    """Return the outputs of heads at one position, with their own attention and with a fixed attention map.
+    """Return head outputs at one position: first with the attention of the heads, then with a fixed attention map.
 
     Keys and values are not computed for all tokens: q . (W_k x) = (W_k^T q) . x, and weights are summed over x before
     W_v. The bias of keys adds the same to every score, so it has no effect. The query at `position` must see every key;
@@ -105,7 +105,7 @@ def stand_in(
 ) -> StandIn:
     """Return the replacement outputs of heads under an ablation method, for inputs of equal length."""
     if isinstance(source, Donors):
-        return GivenOutputs(source.taken(encodings, lambda donors: stack_outputs(stack, donors)))
+        return GivenOutputs(source.resampled(encodings, lambda donors: stack_outputs(stack, donors)))
     if source is not None:
         return GivenOutputs(source.given(encodings, inputs))
     visible = stack.visible(len(encodings[0]), stack.device)

@@ -130,7 +130,7 @@ class _Layer:
         self.cells = torch.zeros(heads, len(cells), **made)
 
     def computed(self, mask: Tensor | None, row: int) -> Float[Tensor, "head query dim"]:
-        """Compute the outputs of all heads in a layer for one input, and the requested sums over their maps."""
+        """Compute the outputs of all heads in a layer for one input, and the requested sums over attention maps."""
         on_processor = self.query.device.type == "cpu"
         together = 1 if on_processor else self.heads
         most = (CACHED if on_processor else ON_DEVICE) // (together * self.keys)
@@ -173,7 +173,7 @@ class _Layer:
         return held if fits else torch.empty(*shape, dtype=dtype, device=self.query.device)
 
     def sums(self) -> MapSums:
-        """Return the sums over the attention maps of this layer that observers requested."""
+        """Return the requested sums over the attention maps of this layer."""
         parts = (self.entropies, self.distances, self.columns, self.offsets, self.values, self.rows, self.cells)
         return MapSums(*(part.cpu().numpy() for part in parts))
 
@@ -198,8 +198,7 @@ class _Block:
         self.whole = [(number, row - start) for number, row in enumerate(own.needs.rows) if start <= row < stop]
 
     def take(self, heads: slice) -> None:
-        """Compute the outputs of some heads for one block of queries. Add their attention weights to the requested
-        sums."""
+        """Compute the outputs of some heads for one block of queries, and update the sums over attention maps."""
         own, needs = self.own, self.own.needs
         scores = own.scores(heads, self)
         if own.sinks is not None:

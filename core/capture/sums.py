@@ -20,8 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """The input of a LayerNorm or RMSNorm as contributions, from which the divisor of the norm is computed.
-    `is_centred` is True if the norm subtracts the mean (LayerNorm)."""
+    """The contributions that add up to the input of a LayerNorm or RMSNorm. `is_centred` is True if the norm subtracts
+    the mean (LayerNorm)."""
 
     components: tuple[Contributor, ...]
     parts: Float[Tensor, "component batch position hidden"]
@@ -157,8 +157,8 @@ class Sum:
     def projected(
         self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role, *, spares: bool = False
     ) -> "Sum":
-        """Apply a linear projection to all contributions, and store the results in one tensor. If `spares`, the first
-        contribution is projected only for the first input, to save time."""
+        """Apply a linear projection to all contributions, and store the results in one tensor. If `spares`, the
+        projection of the first contribution is computed for the first input only."""
         added = () if bias is None else (bias,)
         is_spared = spares and bool(self.names)
 
@@ -208,7 +208,7 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """Return a copy of this sum with other fixed contributions."""
+        """Return a copy of this sum with its fixed contributions (`FixedPart`) replaced by `fixed`."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
@@ -223,7 +223,7 @@ class Sum:
         found.blocks = self.blocks if self.role == "heads" else None
         return found
 
-    def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
+    def times(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
         """Return the sum multiplied by a weight matrix. To save memory, fixed contributions (`FixedPart`) are usually
         not expanded to full tensors."""
         fixed = [part.projected(weight) for part in self.fixed]
@@ -243,8 +243,8 @@ class Sum:
         return Sum(names, partial(_added, names, self, other), role, norm)
 
     def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
-        """Return this sum after a LayerNorm, whose bias becomes the new "last bias". The previous "last bias" becomes
-        part of "bias"."""
+        """Return this sum after a LayerNorm. The LayerNorm bias is stored as the component "last bias", and the
+        previous "last bias" is merged into the component "bias"."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]
@@ -266,8 +266,7 @@ class Sum:
         return Sum(self.names, make, self.role, self.norm, fixed)
 
     def settled(self) -> "Sum":
-        """Return this sum with its "last bias" as part of "bias", so that the next LayerNorm can store its own bias
-        separately."""
+        """Return this sum with the component "last bias" merged into the component "bias"."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()
         return self.with_fixed([part.renamed(BIAS) if part.component == LAST_BIAS else part for part in self.fixed])

@@ -36,7 +36,7 @@ PACK_TOKENS = 4096  # limit for a pack: its rows' tokens times its variants
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs of equal length that run together under one ablation method, with the ablated outputs of their heads."""
+    """Inputs of equal length that run together under one ablation method, and the head outputs after the ablation."""
 
     encodings: Sequence[Encoding]
     length: int
@@ -246,7 +246,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Computing:
-    """Numerical settings for ablating every target in turn.
+    """Settings for computing the logits of every ablation target.
 
     Attributes:
         dtype: of the layers ("float32", "bfloat16"); None: that of the checkpoint. float32 if the CPU has no
@@ -344,7 +344,7 @@ def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Ope
 
 
 def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
-    """Return the heads in a set of components, without sublayers and layers."""
+    """Return the heads in a set of heads, sublayers and layers."""
     return frozenset(component for component in variant if isinstance(component, Head))
 
 

@@ -58,7 +58,7 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 
 
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
-    """Run an encoder-decoder under interventions, and compare its predictions with the target sentences. Raises
+    """Return how correctly an encoder-decoder predicts each target sentence under interventions. Raises
     InterventionError if a change is undefined for this model."""
     changes = tuple(changes)
     exact, share = np.zeros(len(encodings), dtype=bool), np.zeros(len(encodings))

@@ -85,7 +85,7 @@ def spaced_words(text: str) -> list[Span]:
 def word_weights(
     weights: Float[np.ndarray, "*heads query key"], words: Sequence[Word], keys: Sequence[Word] | None = None
 ) -> Float[np.ndarray, "*heads word key_word"]:
-    """Sum attention weights over the key tokens of each word, and average them over its query tokens, so that rows
+    """Sum attention weights over the tokens of each key word, and average them over the tokens of each query word. Rows
     still sum to 1.
 
     `words` are those of queries, and of keys unless `keys` is given; they cover every token. A key after the last token

@@ -139,7 +139,7 @@ def text_writes(
         reading = _Sources(checkpoint, at)
         with torch.no_grad(), ExitStack() as stack:
             run = stack.enter_context(prepared(checkpoint, some=some, inputs=inputs, watcher=reading.watch))
-            run.mixer = reading.mix
+            run.mixer = reading.split
             stack.enter_context(reading.carrying)
             hidden = base(**checkpoint.inputs(some)).last_hidden_state
             carried = sum_of(hidden)
@@ -176,7 +176,7 @@ class _Sources:
     def watch(self, layer: int, weights: Tensor) -> None:
         self._weights = weights
 
-    def mix(self, layer: int, output: Tensor, values: Tensor, _: Tensor | None) -> Tensor:
+    def split(self, layer: int, output: Tensor, values: Tensor, _: Tensor | None) -> Tensor:
         """Split each head output at the observed position into the part from the most attended token and the rest."""
         with torch._C.DisableTorchFunction():
             weights, rows = self._weights[..., : values.shape[2]], torch.arange(len(self.at))

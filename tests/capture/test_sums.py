@@ -56,7 +56,7 @@ def test_parts_and_linear_functions_of_them_are_those_of_each_contribution(form)
     for found, extra, role in (
         (projected, bias.vectors[0], "branch"),
         (states.projected(weight, None, "branch"), 0.0, "branch"),
-        (states.behind(weight, "branch"), 0.0, "branch"),
+        (states.times(weight, "branch"), 0.0, "branch"),
         (states.mapped(lambda part: part @ weight), 0.0, states.role),
         (states.mapped(lambda parts: parts @ weight, broadcasts=True), 0.0, states.role),
     ):

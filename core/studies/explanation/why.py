@@ -626,7 +626,7 @@ def _of_side(component: Contributor, side: str) -> dict[PartName, float]:
     def named(level: str, name: str) -> PartName:
         return PartName(level, name, ANY) if side == "query" else PartName(level, ANY, name)
 
-    parts = {named(side, component.group): 1.0, PartName("sort", component.sort, ANY): 0.5}
+    parts = {named(side, component.group): 1.0, PartName("sort", component.merged_kind, ANY): 0.5}
     return parts | ({named(f"{side} head", component.label): 1.0} if component.kind == "head" else {})
 
 
