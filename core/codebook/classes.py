@@ -63,19 +63,19 @@ class Border:
     two_sentences: bool = False
 
     @property
-    def told(self) -> str:
-        """Return the text of the rule, with a note if each map in its figure has its own colour scale."""
+    def rule_text(self) -> str:
+        """Return the text of the rule. A note is added if each map in the figure has its own colour scale."""
         scale = "In this figure, the colours of each map range from 0 to the largest weight of the map."
         return f"{self.rule} {scale}" if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
-        """Return the caption of an example map. `value` is the quantity in the rule, measured on this map."""
+        """Return the caption of an example map. `value` is the measurement of this map that the rule is based on."""
         return self.said.format(value=value)
 
 
 @dataclass(frozen=True)
 class Codebook:
-    """The codebook of a bundled class set, which describes how to label attention patterns.
+    """A codebook that describes how to label attention patterns with a bundled class set.
 
     Attributes:
         blank: class of nearly uniform maps.
@@ -99,7 +99,7 @@ class Codebook:
 
 @dataclass(frozen=True)
 class ClassSet:
-    """A set of mutually exclusive classes of attention patterns that cover every map.
+    """A set of attention pattern classes. Every map belongs to exactly one class.
 
     Attributes:
         merged: (old class name, current class).

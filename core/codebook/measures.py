@@ -21,8 +21,8 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """The strongest column (key) of an attention map, with its mean weight. `faint_rows` is the fraction
-    of rows with at least the weight FAINT in this column, and `strong_rows` with at least STRONG."""
+    """The strongest column (key) of an attention map, with its mean weight. `faint_rows` and `strong_rows` are the
+    fractions of rows with weights of at least FAINT and STRONG in this column."""
 
     key: int
     weight: float
@@ -33,8 +33,8 @@ class Column:
 @dataclass(frozen=True)
 class Line:
     """The strongest diagonal line of an attention map. `offset` is key minus query, and `weight` is the mean weight.
-    `rows` is the fraction of cells with a weight of at least MARK, and `weakest_third` is the lowest such fraction in
-    any third of the line."""
+    `rows` is the fraction of cells with a weight of at least MARK. `weakest_third` is the same fraction in the third of
+    the line where it is lowest."""
 
     offset: int
     weight: float
@@ -108,7 +108,7 @@ def _longest(rows: np.ndarray, separators: Sequence[int]) -> tuple[float, ...]:
 
 
 def sentences(separators: Sequence[int], length: int) -> int:
-    """Return the number of sentences in an input. It is two if a separator precedes the last token, otherwise one."""
+    """Return the number of sentences in an input: two if there is a separator before the last token, otherwise one."""
     return 2 if any(separator < length - 1 for separator in separators) else 1
 
 

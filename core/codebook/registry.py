@@ -33,7 +33,7 @@ class BorderMap:
 
 
 def sides(border: Border) -> str:
-    """State how many maps with unanimous labels the threshold between two classes classifies correctly. Return "" if
+    """Describe the accuracy of the threshold between two classes, on bundled maps with unanimous labels. Return "" if
     there is no threshold."""
     if border.threshold is None:
         return ""
@@ -120,8 +120,8 @@ def borders(class_set: str) -> list[Border]:
 
 
 def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences: int) -> str | None:
-    """Explain why the codebook contradicts the class `name` of a map, or return None if it does not. `sentences` is the
-    number of sentences in the input of the map."""
+    """Explain why the codebook contradicts the class `name` for a map. Return None if there is no contradiction.
+    `sentences` is the number of sentences in the input."""
     codebook = codebook_of(class_set)
     return codebook.disputes(name, measures, sentences) if codebook else None
 

@@ -69,8 +69,8 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the job runner of a database, creating it on first use. `place` changes where units run from now on. Jobs
-    that an ended process left unfinished are marked as interrupted."""
+    """Return the job runner of a database, creating it on first use. If `place` is given, jobs run there from now on. A
+    new runner marks unfinished jobs of ended processes as interrupted."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:
@@ -121,8 +121,8 @@ def started_by(study: str) -> str:
 
 
 def must_start(db: Database, job: str, doing: str) -> None:
-    """Raise RightsError if the current user may not start jobs of the same study as this job. `doing` names the action
-    in the message."""
+    """Raise RightsError if the current user may not run the study of this job. `doing` names the action in the
+    message."""
     try:
         study = one_job(db, job).study
     except JobError:  # reported by the next step
@@ -189,7 +189,7 @@ def _identity(study: str, options: Any) -> str:
 
 
 def partial_rows(db: Database, job: str) -> "pd.DataFrame":
-    """Return the result rows of a job as a data frame; for a running job, the rows of its finished units."""
+    """Return the result rows of a job as a data frame. The rows are preliminary while the job is running."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     run = one_job(db, job).run
@@ -239,7 +239,7 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return what a study counts as its progress, such as "tokens"; a default if the study is unknown."""
+    """Return the word for the items that a study counts, such as "tokens". Return the default for unknown studies."""
     try:
         return find_study(study).counts
     except JobError:

@@ -46,8 +46,8 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 @dataclass(frozen=True)
 class DurationEstimate:
     """An estimate of how long a job takes, based on an earlier run. `like` and `made` are the title and time of that
-    run, and `here` is False if it is bundled. `rows` is the number of items to process (None if unknown), and `counts`
-    their plural noun."""
+    run, and `here` is False if that run is bundled. `rows` is the number of items to process (None if unknown), and
+    `counts` names the items, such as "tokens"."""
 
     seconds: float
     rows: int | None
@@ -77,7 +77,7 @@ class Extent(Result):
 
     @property
     def first_checkpoint(self) -> str | None:
-        """Return the first checkpoint of the job, whose model size is used to estimate the duration."""
+        """Return the first checkpoint of the job. Its model size is used to estimate the duration."""
         return self.checkpoint or next(iter(self.checkpoints or ()), None) or self.before
 
     @property
@@ -150,7 +150,7 @@ def machine_rate() -> float:
 def estimate_duration(
     db: Database, study: str, options: Mapping[str, Any], *, rate: Callable[[], float] = machine_rate
 ) -> DurationEstimate | None:
-    """Estimate how long a job will take from the most similar earlier run of its study; None if there is none.
+    """Estimate how long a job will take from the most similar earlier run of its study. Return None without such a run.
 
     The seconds of that run are multiplied by the ratio of what the study counts, otherwise of examples, otherwise of
     tasks, checkpoints, initialisations and seeds. If both checkpoints are on this machine, the ratio of their work is
@@ -180,7 +180,7 @@ def estimate_duration(
 
 
 def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[str, Mapping[str, Any]]) -> float:
-    """Estimate how many seconds one job takes that runs several studies on a checkpoint.
+    """Estimate the seconds for one job that runs several studies on a checkpoint.
 
     Based on the time per example for the bundled classifier, the weights of both checkpoints, and an earlier such job.
     """

@@ -65,7 +65,7 @@ class Pool:
         return future
 
     def end(self) -> None:
-        """Stop all workers at once, including the units that they are running on this machine."""
+        """Stop all workers immediately. On this machine, running units of work are aborted."""
         if self.place.cluster:
             client = self.executor._client  # type: ignore[attr-defined]
             self.executor.shutdown(wait=False)

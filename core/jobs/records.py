@@ -15,7 +15,7 @@ from ..studies.records import Result
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(jobs.UnitEnd, Result):
-    """The result that a worker process returns for a task, such as running a unit.
+    """The result of a task in a worker process, such as dividing a job into units or running one unit.
 
     After dividing a job, `options` are the options completed by defaults, and `units` the units of the job.
     """
@@ -29,7 +29,7 @@ ACTIVE = frozenset({"queued", "running"})
 
 @dataclass(frozen=True, kw_only=True)
 class BriefJob(Result):
-    """The main fields of a stored job. `run` is the ID of the run with its results; None if there is no run yet."""
+    """The main fields of a stored job. `run` is the ID of the run with the results; None if none are stored yet."""
 
     job: str
     state: str

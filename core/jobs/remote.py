@@ -26,7 +26,7 @@ class ByValue:
 
 
 def perform_there(task: str, code: str, *arguments: Any) -> Any:
-    """Run a task on a cluster machine and return its result, or an error if this package is not installed there."""
+    """Run a task on a cluster machine and return its result. Return an error if that machine lacks this package."""
     import importlib  # imported here because the function is sent by value, without this module
     import socket  # as above
 

@@ -64,7 +64,7 @@ class PoolKeeper:
 
 
 class Execution:
-    """The execution of one job, which submits units to workers, collects results, and replaces workers that die."""
+    """The execution of one job. It submits units of work to workers, collects results, and replaces dead workers."""
 
     def __init__(self, keeper: PoolKeeper, place: JobPlacement, stopped: Callable[[], bool]):
         self._keeper, self._place, self._stopped = keeper, place, stopped
@@ -189,8 +189,8 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """The state of a running job. `before` is the number of tokens already processed at its last start, `rows` contains
-    its newest summary, and `next_summary` is the earliest time for the next summary."""
+    """The state of a running job. `before` is the number of tokens that were processed before its last start. `rows`
+    are the newest preliminary results, and `next_summary` is the earliest time to update them."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)

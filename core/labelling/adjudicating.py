@@ -34,7 +34,7 @@ class Suspect:
 
 
 def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect]:
-    """Find attention maps with likely label errors by confident learning, sorted from large to small margin.
+    """Find attention maps with likely label errors by confident learning. Maps with the largest margin come first.
 
     The threshold of a class is its mean probability over the maps with that label. A map is a suspect if another class
     reaches its threshold and has a higher probability than the given class. `probabilities` are out-of-fold, of each
@@ -118,7 +118,7 @@ def disputes(
     map_id: str | None = None,
     without_decisions_of: str | None = None,
 ) -> list[Dispute]:
-    """Return the maps that need adjudication. Maps with the most different labels come first, and likely errors last.
+    """Return the maps that need adjudication, sorted by decreasing number of different classes.
 
     `project` restricts to the labels of one project. `without_decisions_of` ignores the decisions of a person, so that
     they can decide again.

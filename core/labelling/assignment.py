@@ -53,7 +53,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An attention map assigned to an annotator, with the purpose of the label and the labelling pass."""
+    """An attention map assigned to an annotator, with the labelling pass and the purpose of the label."""
 
     map_id: str
     purpose: Purpose = "label"
@@ -152,8 +152,8 @@ class Slot:
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]
 
-    def taken(self, now: float, latest: float) -> set[str]:
-        """Return the people whose label of this map counts, and those with a current reservation."""
+    def annotators(self, now: float, latest: float) -> set[str]:
+        """Return the people whose label of this map counts or who have a valid reservation of the map."""
         return {*self.votes(), *self.live(now, latest)}
 
 
@@ -244,14 +244,14 @@ class Board:
                 person.gold.clear()
 
     def set_handed(self, person: str, count: int) -> None:
-        """Set the number of attention maps that were assigned to a person. Rebuilding the state may not count all of
-        them."""
+        """Set the number of maps that were assigned to a person. The number that was counted from events may be too
+        small."""
         self._person(person).handed = count
 
     @contextmanager
     def counting_after(self) -> Iterator[None]:
-        """Return a context manager that counts labels only when it ends. The state must not be queried inside the
-        context."""
+        """Return a context manager that postpones the counting of labels to its end. Inside the context, the state must
+        not be queried."""
         self._bulk = True
         yield
         self._bulk = False
@@ -416,8 +416,8 @@ class Board:
         return next((c for c in participant.special if c.map_id == map_id and c.passing == passing), None)
 
     def claimed(self, person: str, now: float) -> list[Choice]:
-        """Return the maps that are reserved for a person and not answered yet. Ordinary maps come last. Within each
-        kind, the oldest reservation comes first."""
+        """Return the maps that a person has reserved but not answered yet. Gold maps, repeats and exemplars come before
+        ordinary maps, and older reservations before newer ones."""
         participant = self._people.get(person)
         if participant is None:
             return []
@@ -475,7 +475,7 @@ class Board:
                 if person in slot.answers or self._holds(participant.open.get(name, 0), now):
                     continue
                 few = len(slot.held) + len(slot.answers) < self.rules.k
-                if few or len(slot.taken(now, self._latest(now))) < self.rules.k:
+                if few or len(slot.annotators(now, self._latest(now))) < self.rules.k:
                     yield name
 
     def _extra(self, person: str, participant: Participant, number: int, chosen: Sequence[Choice]) -> Choice | None:
@@ -569,7 +569,7 @@ class Board:
         return tuple(self._sizes)
 
     def repeats(self, person: str) -> tuple[int, int]:
-        """Return the number of maps that a person labelled twice with the same class, and the number labelled twice."""
+        """Count the maps that a person labelled twice. Return the number with equal classes, and the total number."""
         participant = self._people.get(person) or Participant()
         first = {name: self._slots[name].answers.get(person) for name in participant.again}
         judged = [(stack[-1][1], participant.again[name]) for name, stack in first.items() if stack]

@@ -83,7 +83,7 @@ def board_of(db: Database, project: str) -> Board:
 
 
 def next_maps(db: Database, project: str, person: str, *, now: datetime | None = None) -> Handed:
-    """Reserve the next maps for a person. The person then has up to `ahead` reserved maps (see the project rules).
+    """Reserve the next maps for a person. The rule `ahead` of the project limits the total number of reserved maps.
     Raises InputError if the project is not open."""
     person = person_name(person)
     db.person.signs(person)

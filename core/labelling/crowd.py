@@ -26,8 +26,8 @@ NOTHING = Interval(None)
 
 
 def skill_spread(votes: pd.DataFrame) -> Interval:
-    """Measure how much agreement with other annotators varies between annotators. The result is the standard deviation
-    without chance variation.
+    """Measure how much annotators differ in their agreement with others. The result is a standard deviation, with
+    chance variation subtracted.
 
     Agreement is compared between labels of the same class. None if no map has two labels, or if fewer than two
     annotators can be compared.
@@ -46,8 +46,8 @@ def skill_spread(votes: pd.DataFrame) -> Interval:
 
 
 def class_rate_spread(votes: pd.DataFrame) -> Interval:
-    """Measure how much class frequencies vary between annotators. The result is the standard deviation without chance
-    variation."""
+    """Measure how much class frequencies differ between annotators. The result is a standard deviation, with chance
+    variation subtracted."""
     indicators = pd.get_dummies(votes["label"]).to_numpy(float)
     return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0))
 
@@ -110,7 +110,7 @@ def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id
 
 
 def truth_of(db: Database, class_set: str, method: Method, project: str | None = None) -> Truth:
-    """Aggregate the labels of several annotators in a project or class set. Raises InputError without labels."""
+    """Aggregate the labels of all annotators in a project or class set. Raises InputError if there are no labels."""
     return truth(votes_of(db, class_set, project), known_class_set(db, class_set).names, method)
 
 

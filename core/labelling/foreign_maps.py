@@ -26,7 +26,7 @@ MOST_BYTES = 200 * 2**20
 
 
 def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
-    """Import all maps of an .npz file with their metadata, or none. Return the numbers of all maps and of new maps.
+    """Import all maps of an .npz file with metadata, or none. Return the number of maps and the number of new maps.
 
     The .npz file has one square array per key, the JSONL file one line of metadata per key. Raises InputError, naming
     the map, for missing, duplicate or invalid metadata; RightsError unless the user is an admin.

@@ -105,7 +105,7 @@ def _choice(titles: list[str]) -> dict[str, Any]:
 
 
 def studio_config(classes: ClassSet) -> str:
-    """Create the labelling config for Label Studio, which shows the image and the possible classes of a task."""
+    """Create a Label Studio config that shows the image and the possible classes of each task."""
     shown = [
         [html.escape(text or "") for text in (pattern.title, pattern.eye, pattern.key)] for pattern in classes.classes
     ]
@@ -366,7 +366,7 @@ def _news(db: Database, classes: ClassSet, annotations: list[_Annotation], own_r
     known = older = 0
     for annotation in sorted(annotations, key=lambda one: (one.created or datetime.max, one.number)):
         before = said.same_time(annotation) or (said.events.get(annotation.ours) if annotation.ours else None)
-        if exported.has(annotation) or (before and before.given == annotation.given and before.event in in_file):
+        if exported.unchanged(annotation) or (before and before.given == annotation.given and before.event in in_file):
             continue  # already covered by the file's own events
         if before and before.given == annotation.given:
             known += 1
@@ -416,8 +416,8 @@ class _Stored:
                     self.standing[row["map_id"], person, row["pass"]] = said
 
     def same_time(self, annotation: _Annotation) -> _Said | None:
-        """Return the stored label or skip that matches an imported annotation in annotator, map and time (to the
-        second). Return None if there is none."""
+        """Return the stored label or skip with the same annotator, map and time as an imported annotation, or None.
+        Times are compared in whole seconds."""
         if annotation.created is None:
             return None
         return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))
@@ -441,7 +441,7 @@ class _Exported:
                 standing[opinion] = classes.present(str(row.get("class"))) if row.get("kind") == "label" else None
         self._said = {(name, person_name(person), given) for (name, person, _), given in standing.items()}
 
-    def has(self, annotation: _Annotation) -> bool:
+    def unchanged(self, annotation: _Annotation) -> bool:
         """Return True if an imported label was exported by this program and has not been changed since."""
         return (annotation.map_id, annotation.person, annotation.given) in self._said
 

@@ -94,7 +94,7 @@ def _label_times(db: Database, project: str) -> pd.DataFrame:
 
 
 def pace(stored: pd.Series, now: datetime) -> float:
-    """Compute the labels per hour from the last hour. If it has no labels, use the mean over all hours with labels."""
+    """Compute the labels per hour in the last hour. If there are none, average over all hours with labels."""
     if stored.empty:
         return 0.0
     recent = int((stored > now - RECENT).sum())

@@ -118,8 +118,8 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
-    """Return the known class of each attention map, by map ID. It is the label by `source` or, if `source` is "", the
-    adjudicated class."""
+    """Return the known class of each attention map, by map ID. Known classes are the labels by `source` or, if `source`
+    is "", the adjudicated classes."""
     labels = current_labels(db, class_set)
     if source:
         labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]
@@ -140,7 +140,7 @@ def sampled(facts: pd.DataFrame, recipe: ProjectRecipe) -> list[str]:
 
 
 def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
-    """Order map IDs so that any first part of the list is balanced over heads and checkpoints.
+    """Order map IDs so that every prefix of the list is balanced over heads and checkpoints.
 
     `facts` has map_id, checkpoint, layer, head; `keys` is the sort key within a head by map ID.
     """

@@ -117,7 +117,7 @@ class QueueProgress(NamedTuple):
 
 
 def progress(db: Database, options: QueueOptions, decisions: Mapping[str, str | None] | None = None) -> QueueProgress:
-    """Count the selected maps that a person has labelled or skipped. In a review, all selected maps count as done.
+    """Count the selected maps that a person has labelled or skipped. A review counts only maps of the reviewed class.
 
     `decisions` is what `labels.decided` returns for the person and pass, if it has been read already.
     """

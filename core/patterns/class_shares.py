@@ -163,8 +163,8 @@ def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> Confusio
 
 @dataclass(frozen=True)
 class Fit:
-    """A minimum chi-square estimate of the true class shares of attention maps, given the frequency of each predicted
-    class and the confusion probabilities of the classifier."""
+    """A minimum chi-square fit of the true class shares of attention maps. It corrects the predicted class shares with
+    the confusion probabilities of the classifier."""
 
     observed: np.ndarray
     observed_errors: np.ndarray
@@ -181,8 +181,8 @@ class Fit:
 
     @classmethod
     def of_head(cls, counts: Int[np.ndarray, " class"], confusions: ConfusionErrors) -> "Fit":
-        """Fit the class shares of one head to `counts`, the number of its maps in each predicted class. All maps must
-        be from different inputs.
+        """Fit the class shares of one head. `counts` is the number of maps in each predicted class. All maps must be
+        from different inputs.
 
         Errors are computed with one more map that is spread over all classes.
         """
@@ -190,8 +190,8 @@ class Fit:
         return cls(counts / counts.sum(), (np.diag(smooth) - np.outer(smooth, smooth)) / counts.sum(), confusions)
 
     def best(self, chosen: np.ndarray | None = None, value: float = 0.0) -> tuple[np.ndarray, float]:
-        """Return the class proportions that minimise the chi-square of this fit, and the minimum. If `chosen` is given,
-        the proportions of these classes must add up to `value`."""
+        """Return the class proportions with the smallest chi-square, and this chi-square. If `chosen` is given, the
+        proportions of these classes must add up to `value`."""
         classes = len(self.observed)
         groups = np.ones((1, classes)) if chosen is None else np.stack([chosen, ~chosen]).astype(float)
         sums = [1.0] if chosen is None else [value, 1 - value]
@@ -219,8 +219,8 @@ class Fit:
         return self.observed_errors + np.einsum("t,tij->ij", shares**2, self.confusions.errors)
 
     def interval(self, chosen: np.ndarray, shares: np.ndarray, least: float) -> tuple[float, float]:
-        """Return the 95 % confidence interval for the total proportion of the classes `chosen`. It contains all
-        proportions that increase the minimum chi-square by at most RISE (a quantile of chi-square)."""
+        """Return the 95 % confidence interval for the total proportion of the classes `chosen`. It contains the
+        proportions for which chi-square exceeds its minimum by at most RISE."""
         share = float(shares[chosen].sum())
 
         def end(outside: float) -> float:

@@ -114,7 +114,7 @@ def bundled_weights(class_set: str) -> bytes:
 
 
 def keep_best_known(db: Database, class_set: str) -> str:
-    """Return the ID of the classifier that suggests classes: the selected one, or else the newest or the bundled one.
+    """Return the ID of the classifier for suggestions: the selected, otherwise the newest, otherwise the bundled one.
 
     Stores the bundled one if necessary. Raises InputError if there is none.
     """

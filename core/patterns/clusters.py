@@ -38,8 +38,8 @@ class Clustering:
 
 
 def cluster_maps(statistics: Statistics, *, seed: int = 0, smallest: int = SMALLEST) -> Clustering:
-    """Cluster attention maps by their statistics. If no cluster is found, all maps are unclustered in `labels` but in
-    cluster 0 in `nearest`.
+    """Cluster attention maps by their statistics. If no cluster is found, `labels` is -1 and `nearest` is 0 for all
+    maps.
 
     Clusters do not depend on the order of the maps. Raises InputError for too few or equal maps.
     """
@@ -62,8 +62,8 @@ def cluster_maps(statistics: Statistics, *, seed: int = 0, smallest: int = SMALL
 
 
 def components(statistics: Statistics, *, seed: int = 0) -> Float[np.ndarray, "map component"]:
-    """Return the leading principal components of standardised map statistics. Keep as many components as are needed to
-    explain VARIANCE (a fraction) of the total variance.
+    """Return the leading principal components of standardised map statistics. Together, these components explain at
+    least the fraction VARIANCE of the total variance.
 
     Raises InputError for too few or equal maps.
     """

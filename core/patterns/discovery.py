@@ -34,8 +34,8 @@ Distances = Float32[np.ndarray, "map map"]
 
 @dataclass(frozen=True)
 class Stability:
-    """The mean adjusted Rand index between clusterings of two random halves. `low` and `high` are the bounds of the
-    central 95 % of its values."""
+    """The agreement of clusterings learned from two random halves of the heads or inputs. `value` is the mean adjusted
+    Rand index. `low` and `high` are the bounds of the central 95 % of the indices."""
 
     value: float
     low: float
@@ -44,8 +44,8 @@ class Stability:
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """Clusters of attention maps and their stability, which is the agreement between clusterings of random halves of
-    the heads or inputs. `baseline` is the largest mean stability in random data without clusters."""
+    """Clusters of attention maps, with their stability over random halves of the heads and of the inputs. `baseline` is
+    the largest mean stability in random data without clusters."""
 
     clustering: Clustering
     smallest: int
@@ -124,9 +124,9 @@ def _of_half(apart: Distances, half: np.ndarray, sizes: Sequence[int]) -> list[I
 
 
 def adjusted_rand(one: Int[np.ndarray, " map"], other: Int[np.ndarray, " map"]) -> float:
-    """Return the adjusted Rand index of two clusterings, over the maps that both assign to a cluster (label 0 or
-    higher). Return 0 if the fraction of such maps is below COMMON, or if either clustering puts all of them in one
-    cluster."""
+    """Return the adjusted Rand index of two clusterings, over the maps with a cluster (label 0 or higher) in both.
+    Return 0 if the fraction of these maps is below COMMON, or if either clustering has only one cluster of these
+    maps."""
     from sklearn.metrics import adjusted_rand_score  # 1 s of start-up
 
     both = (one >= 0) & (other >= 0)

@@ -17,8 +17,8 @@ from jaxtyping import Bool, Float, Float64, Int
 
 
 def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
-    """Return the bounds [2, *rest] of a 95 % bootstrap interval from the values `drawn` in bootstrap samples. The
-    interval is widened if few groups are resampled.
+    """Return the ends of a 95 % bootstrap interval as an array [2, *rest]. `drawn` has the value in each bootstrap
+    sample.
 
     Percentiles are expanded for few groups (Hesterberg 2015), to 1.6 % for 20 groups; for one group, the interval is
     the range.
@@ -59,8 +59,8 @@ class Scores:
 
 
 def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
-    """Return which classes are included in macro F1: those with at least FEWEST_MAPS maps or, if fewer than two classes
-    have that many, all classes that occur."""
+    """Return which classes are included in macro F1. These are the classes with at least FEWEST_MAPS maps or, if there
+    are fewer than two of these classes, all classes that occur."""
     support = confusion.sum(1)
     often = support >= FEWEST_MAPS
     return often if often.sum() > 1 else support > 0
@@ -116,8 +116,8 @@ def macro_f1(
     confusion: Float[np.ndarray, "sample class class"] | Int[np.ndarray, "sample class class"],
     among: Bool[np.ndarray, " class"] | None = None,
 ) -> Float64[np.ndarray, " sample"]:
-    """Return the macro F1 of each confusion matrix, which is the mean F1 over the classes that occur. If `among` is
-    given, only the classes that it marks are included."""
+    """Return the macro F1 of each confusion matrix. Macro F1 is the mean F1 of the classes that occur. `among` is an
+    optional mask of the classes to include."""
     rows = confusion.sum(2)
     present = rows > 0 if among is None else (rows > 0) & among
     return (class_f1(confusion) * present).sum(1) / np.maximum(present.sum(1), 1)
@@ -150,8 +150,7 @@ def group_numbers(groups: Sequence[str]) -> Numbers:
 
 
 def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
-    """Draw bootstrap samples of groups. For each sample, return the summed counts of the drawn groups, as an array
-    [sample, *rest]."""
+    """Draw bootstrap samples of groups. Return the total counts of each sample, as an array [sample, *rest]."""
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)
     return np.tensordot(drawn, counts, axes=1)

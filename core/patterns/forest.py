@@ -224,8 +224,8 @@ def fit_regressions(
     measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, real: int, *, strength: float = STRENGTH
 ) -> Arrays:
     """Fit a kernel ridge regression and a logistic regression from map statistics to class probabilities [map, class].
-    Return their parameters as arrays. The statistics are standardised with the means and standard deviations of the
-    first `real` maps."""
+    Return their parameters as arrays. The statistics are standardised by the mean and standard deviation of the first
+    `real` maps, which are not synthetic."""
     spread = {"centre": measured[:real].mean(0), "deviation": measured[:real].std(0) + 1e-3}
     arrays = {KERNEL + name: values for name, values in spread.items()}
     scaled = _places(measured, arrays)
@@ -307,8 +307,8 @@ SMALLEST_PART = 0.05  # least probability of a class in a soft label
 
 @dataclass(frozen=True)
 class Parts:
-    """Weighted training examples of a classifier: one for each map and each of its likely classes. `soft` has all class
-    probabilities of each map, including those too small for a training example."""
+    """Weighted training examples of a classifier, one for each likely class of each map. `soft` has the probabilities
+    of all classes, including those too small for a training example."""
 
     maps: np.ndarray
     numbers: np.ndarray
@@ -316,8 +316,8 @@ class Parts:
     soft: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
-        """Return the training examples of the maps with the indices `places`. In the result, these maps are renumbered
-        from 0."""
+        """Return the training examples of the maps with the given indices. The maps in the result are renumbered from
+        0."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0
@@ -337,7 +337,7 @@ class Parts:
 
 
 def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray, "map class"] | None = None) -> Parts:
-    """Return weighted training examples: one per attention map or, with soft labels, one per map and likely class.
+    """Return weighted training examples, one for each map. With soft labels, each likely class of a map is one example.
 
     Raises InputError if soft labels do not match maps and classes.
     """
@@ -534,8 +534,8 @@ class _HeldOut:
     truth: Probabilities
 
     def of(self, both: bool) -> Probabilities:
-        """Return the class probabilities from the random forest alone or, if `both` is True and other models exist,
-        from all models together."""
+        """Return the class probabilities from all models together. Use only the random forest if `both` is False or
+        there is no other model."""
         return self.of_all if both and self.of_all is not None else self.of_forest
 
 

@@ -49,7 +49,7 @@ class GivenLabel:
 
 
 def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
-    """Return the name of the attention head for each labelled map, or None if the head is unknown for any map."""
+    """Return the head name of each labelled map. If any head is unknown, return None instead of the list."""
     heads = []
     for label in labels:
         in_key = HEAD_IN_KEY.search(label.key)

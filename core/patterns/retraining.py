@@ -146,8 +146,8 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
-    """Compare two stored classifiers on maps that were held out from both. Also compare them on new maps, which were
-    held out from `after` and are not in the training data of `before`."""
+    """Compare two stored classifiers on the maps that were held out from both. Repeat the comparison on new maps: maps
+    that were held out from `after` and are not in the training data of `before`."""
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)

@@ -291,8 +291,8 @@ def statistics(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
 
 
 def sentence_shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return row statistics of the two sentences in each map, in the order of SENTENCE_NAMES. The first half contains
-    the smaller value of each statistic, and the second half contains the larger value.
+    """Return statistics of the two sentences in each map, in the order of SENTENCE_NAMES. Each statistic has two
+    columns: the smaller value in the first half of the array, and the larger value in the second half.
 
     The border between the sentences is estimated from the map by the split of `two_blocks`. A map that is too short
     for two blocks is one sentence.

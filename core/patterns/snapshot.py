@@ -72,20 +72,20 @@ class Snapshot:
 
     @property
     def own(self) -> list[int]:
-        """Return the indices of maps that the user labelled. The list is empty unless the training data contain both
-        user-labelled and bundled maps."""
+        """Return the indices of user-labelled maps in training data that also contain bundled maps. If the training
+        data do not contain both, return []."""
         return [k for k, row in enumerate(self.facts) if row.get("own")]
 
     def repeated(self, maps: Sequence[int]) -> list[int]:
         """Return the given indices of training maps, with the index of each user-labelled map repeated OWN_COPIES
-        times. These maps then have more weight than bundled maps."""
+        times. User-labelled maps then have more weight than bundled maps."""
         own = set(self.own)
         return [k for k in maps for _ in range(OWN_COPIES if k in own else 1)]
 
     @property
     def soft(self) -> np.ndarray | None:
-        """Return the class probabilities (soft labels) of all maps as an array [map, class], or None unless all maps
-        have soft labels."""
+        """Return the soft labels of all maps as an array of probabilities [map, class]; None if any map has no soft
+        label."""
         rows = [row.get("soft") for row in self.facts]
         return None if None in rows or not rows else np.array(rows)
 

@@ -27,8 +27,8 @@ def synthetic_causal_maps(count: int, seed: int) -> tuple[tuple[Map, ...], Float
 
 
 def causal_probabilities(weights: Map, cut: int) -> Float64[np.ndarray, " class"]:
-    """Return the probability of each of GPT-2's pattern classes for a causal map. `cut` is the first token of the
-    second sentence, or the length of the map."""
+    """Return the probabilities of GPT-2's pattern classes for a causal map. The second sentence begins at token `cut`.
+    For a single sentence, `cut` is the length of the map."""
     length = len(weights)
     later, places = cut if cut < length else length // 2, np.arange(length)
     steps = places[:, None] - places

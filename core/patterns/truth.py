@@ -176,8 +176,8 @@ def posteriors(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def agreement_with_others(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
-    """Return how often each annotator (row) agrees with others. `maps` is the number of maps that others labelled too.
-    `share` is the fraction of others who chose the same class, averaged over these maps."""
+    """Return how often each annotator (row) agrees with other annotators. `maps` is the number of maps that others
+    also labelled. `share` is the fraction of other annotators who chose the same class, averaged over these maps."""
     same = votes_of_maps.groupby(["task", "label"])["worker"].transform("size") - 1
     others = votes_of_maps.groupby("task")["worker"].transform("size") - 1
     shares = (same / others.where(others > 0)).groupby(votes_of_maps["worker"])

@@ -177,7 +177,7 @@ class TreebankPart:
 
 
 def file_of(folder: str | Path | None, part: str) -> Path:
-    """Return the CoNLL-U file with one split of a treebank. Raises InputError unless the folder has exactly one."""
+    """Return the CoNLL-U file with one split of a treebank. Raises InputError unless there is exactly one such file."""
     files = sorted(config.inside(folder).glob(f"*-{part}.conllu")) if folder else []
     if len(files) != 1:
         raise InputError(

@@ -102,7 +102,7 @@ def feature_of(name: str) -> Feature:
 
 
 def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
-    """Return the character spans of all words with a feature. The result is empty for special tokens."""
+    """Return the character spans of all words with a feature. Return [] for a feature of special tokens."""
     if feature.name == "negation":
         return [match.span() for match in _NEGATION.finditer(sentence.text)]
     name = feature.name

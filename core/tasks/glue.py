@@ -156,7 +156,7 @@ def task_of(task: str | Task) -> Task:
 
 
 def sampled(text: str) -> str:
-    """Append "-like" to task names in a text, as in "SST-2-like". The bundled samples only imitate the tasks."""
+    """Mark task names in a text as bundled samples by appending "-like", as in "SST-2-like"."""
     names = "|".join(re.escape(record.name) for record in _RECORDS)
     return re.sub(rf"(?<![\w-])({names})(?![\w-])", r"\1-like", text)
 
@@ -371,8 +371,8 @@ WORDS = 4  # length of a shared word sequence
 
 
 def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[TaskRow]) -> list[TaskRow]:
-    """Return examples that a model was not trained on. They are all dev examples, and the train examples that do not
-    overlap with its training data.
+    """Return examples that a model was not trained on: all dev examples, and the train examples that do not overlap
+    with the model's training data.
 
     A train example is unrelated if it shares no sequence of WORDS words with one that the model learned (`learned`);
     those with fewer words are left out.

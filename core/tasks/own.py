@@ -147,7 +147,7 @@ class OwnFile:
 
     @property
     def majority(self) -> float | None:
-        """Return the dev accuracy of always predicting the most frequent dev label; None without class labels."""
+        """Return the dev accuracy of always predicting the most frequent dev label; None if there are no classes."""
         dev = self.of("dev")
         return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
 

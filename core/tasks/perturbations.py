@@ -92,8 +92,8 @@ def words() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Name:
-    """A first name with its gender ("female", "male" or "either"). `origin` is the origin of its name list (None for
-    "either")."""
+    """A first name with its gender ("female", "male" or "either"). `origin` is the origin of the name; None for
+    "either"."""
 
     name: str
     gender: str

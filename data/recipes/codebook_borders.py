@@ -104,7 +104,7 @@ def page(sets: tuple[ClassSet, ...]) -> str:
                 "; ".join(border.caption(one.value) for one in maps if one.class_name == name)
                 for name in border.classes
             ]
-            lines += ["", f"### {low} or {high}: {border.name.replace('-', ' ')}", "", border.told, "",
+            lines += ["", f"### {low} or {high}: {border.name.replace('-', ' ')}", "", border.rule_text, "",
                       f"![{low} on the left, {high} on the right](borders/{border.name}.png)", "",
                       "| maps | measurement, from left to right |", "|---|---|",
                       f"| {low}, on the left | {told[0]} |", f"| {high}, on the right | {told[1]} |"]  # fmt: skip

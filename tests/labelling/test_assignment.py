@@ -77,7 +77,7 @@ class Books(RuleBasedStateMachine):
         self.now += seconds
 
     def places(self, name):
-        return self.board._slots[name].taken(self.now, self.board._latest(self.now))
+        return self.board._slots[name].annotators(self.now, self.board._latest(self.now))
 
     def votes(self, name):
         return self.board._slots[name].votes().keys()

@@ -99,7 +99,7 @@ def show_borders(classes: ClassSet, *, width: int) -> None:
             continue  # somebody merged or deleted one of them
         low, high = (classes.named(name).title for name in border.classes)
         st.markdown(
-            f"**{plain(low)} or {plain(high)}: {plain(border.name.replace('-', ' '))}** \n\n{plain(border.told)}"
+            f"**{plain(low)} or {plain(high)}: {plain(border.name.replace('-', ' '))}** \n\n{plain(border.rule_text)}"
         )
         for name, title in zip(border.classes, (low, high), strict=True):
             maps = [border_map for border_map in border_maps(border.name) if border_map.class_name == name]
