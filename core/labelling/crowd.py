@@ -27,7 +27,7 @@ NOTHING = Interval(None)
 
 def skill_spread(votes: pd.DataFrame) -> Interval:
     """Measure how much annotators differ in their agreement with others. The result is a standard deviation, with
-    chance variation subtracted.
+    chance variation removed.
 
     Agreement is compared between labels of the same class. None if no map has two labels, or if fewer than two
     annotators can be compared.
@@ -47,7 +47,7 @@ def skill_spread(votes: pd.DataFrame) -> Interval:
 
 def class_rate_spread(votes: pd.DataFrame) -> Interval:
     """Measure how much class frequencies differ between annotators. The result is a standard deviation, with chance
-    variation subtracted."""
+    variation removed."""
     indicators = pd.get_dummies(votes["label"]).to_numpy(float)
     return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0))
 
