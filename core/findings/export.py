@@ -65,7 +65,7 @@ def bibtex(findings: Sequence[Finding]) -> str:
 
 
 def svgs(findings: Sequence[Finding]) -> dict[str, str]:
-    """Draw the figures of all findings in the colours of the light theme. Returns the SVG text for each file name."""
+    """Draw the figures of findings as SVG in the colours of the light theme. Returns a dictionary by file name."""
     charts = {
         name: checked_picture(picture) | {"config": theme.of_saved_charts()}
         for finding in findings

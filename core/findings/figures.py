@@ -30,7 +30,7 @@ def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
 
 
 def has_numbers(study: str, rows: Sequence[Row]) -> bool:
-    """Return True if the rows of a run contain a finite number that a finding can show."""
+    """Return True if the result rows of a run contain at least one finite number that can be shown in a finding."""
     return next(_numbers(study, rows), None) is not None
 
 

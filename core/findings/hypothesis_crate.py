@@ -78,7 +78,8 @@ def export(db: Database, checkpoint: str, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class RegisteredBatch:
-    """A batch of hypotheses that were registered together. `ever` counts all hypotheses about the same weights."""
+    """A batch of hypotheses that were registered together. `ever` counts all hypotheses about the same model
+    weights."""
 
     batch: StoredBatch
     members: Sequence[StoredHypothesis]
@@ -202,7 +203,7 @@ def read(folder: Path) -> list[CrateBatch]:
 
 
 def altered_parts(folder: Path) -> list[CrateMismatch]:
-    """Find the parts of an RO-Crate that changed after its export. Raises InputError if the crate cannot be read."""
+    """Find metadata and files of an RO-Crate that changed after its export. Raises InputError for unreadable crates."""
     read(folder)
     metadata, body = _json(folder / METADATA), _json(folder / FILE)
     try:
@@ -324,7 +325,8 @@ def _rows(file: Path) -> tuple[tuple[TaskRow, str], ...]:
 
 
 def crates(folder: Path) -> list[Path]:
-    """Return the RO-Crate at a path, or all RO-Crates directly in this folder. Raises InputError if there are none."""
+    """Return `folder` if it is an RO-Crate, otherwise its subfolders that are RO-Crates. Raises InputError if there are
+    none."""
     if (folder / METADATA).is_file():
         return [folder]
     found = sorted(file.parent for file in folder.glob(f"*/{METADATA}")) if folder.is_dir() else []
@@ -336,7 +338,7 @@ def crates(folder: Path) -> list[Path]:
 
 
 def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
-    """Find examples of a batch that differ from their stored hash or from the examples on this machine."""
+    """Find examples of a batch that do not match their stored hash or the same examples on this machine."""
     found = []
     for name, rows in batch.rows.items():
         choice: RowChoice = getattr(batch.options, name)
@@ -355,7 +357,7 @@ def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
 
 
 def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
-    """Recompute every criterion of the hypotheses in an RO-Crate. Returns the number of criteria, and the differences.
+    """Recompute the criteria of all hypotheses in an RO-Crate. Returns the number of criteria and all mismatches.
 
     If examples differ, nothing is recomputed. Raises InputError if the folder is not a trusted crate, or the weights on
     this machine differ.
@@ -380,7 +382,7 @@ def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
 
 
 def computed(options: HypothesisOptions) -> list[dict[str, Any]]:
-    """Test a batch of hypotheses in this process, and return the result rows."""
+    """Compute the test results of a batch of hypotheses in this process, and return the result rows."""
     divided = worker.divide(STUDY.name, as_json(options))
     rows = [row for unit in divided["units"] for row in worker.run_unit(STUDY.name, divided["options"], unit)["rows"]]
     return list(worker.summarize(STUDY.name, divided["options"], rows)["rows"])

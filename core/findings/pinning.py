@@ -34,12 +34,12 @@ class Remark:
 
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
-    """Save a stored run with a note as a finding, and return its ID. Raises StoreError for an unknown run."""
+    """Save a stored run as a finding with a note, and return the finding ID. Raises StoreError for an unknown run."""
     return findings.pin(db, finding_of_run(db, run, note, annotator=annotator, title=title))
 
 
 def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
-    """Convert a stored run with a note to a finding, without saving it. Raises StoreError for an unknown run."""
+    """Convert a stored run and a note to a finding without saving it. Raises StoreError for an unknown run."""
     known, rows = runs.one_run(db, run), result_rows(db, run)
     return Finding(
         kind="run",
@@ -63,7 +63,7 @@ def pin_maps(
     maps: AttentionMaps,
     remark: Remark,
 ) -> str:
-    """Save the attention maps of one input with a note as a finding, and return the ID of the finding.
+    """Save the attention maps of one input as a finding with a note, and return the ID of the finding.
 
     `grid` has the maps as the page draws them, `source` the checkpoint, input and command, and `maps` those of the
     first stack, for the picture of the enlarged head. Raises InputError for maps of more than MOST_MAPS bytes;
@@ -90,7 +90,7 @@ def pin_maps(
 
 @dataclass(frozen=True)
 class HeadFacts:
-    """The description, scores and hypotheses of an attention head, which are saved with a finding about the head."""
+    """The description, scores and hypotheses of an attention head, for a finding about this head."""
 
     told: str
     scores: Sequence[Number]
@@ -98,7 +98,7 @@ class HeadFacts:
 
 
 def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, remark: Remark) -> str:
-    """Save the known facts about an attention head with a note as a finding, and return the ID of the finding."""
+    """Save facts about an attention head as a finding with a note, and return the ID of the finding."""
     tested = [
         Number(f"{one.sentence}: {criterion.state}", criterion.criterion, criterion.amount, criterion.low,
                criterion.high, criterion.adjusted, criterion.n)

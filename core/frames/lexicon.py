@@ -114,7 +114,7 @@ class Lexicon:
 
     @cached_property
     def of_several_words(self) -> Mapping[str, tuple[str, ...]]:
-        """Group the multi-word lexical units by their first word, such as "set up.v" under "set"."""
+        """Group the multi-word lexical units by their first word. For example, "set up.v" is in the group "set"."""
         units = defaultdict[str, list[str]](list)
         for unit in self.units:
             first, *rest = unit.rpartition(".")[0].split()
@@ -130,7 +130,8 @@ class Lexicon:
         return tuple((name, frame) for name in names for frame in self.units[name])
 
     def of(self, frame: str) -> Roles:
-        """Return the core elements of a frame and their usual positions. Raises InputError for an unknown frame."""
+        """Return the core elements of a frame and, if known, the most frequent element at each grammatical position.
+        Raises InputError for an unknown frame."""
         if frame in self.roles:
             return self.roles[frame]
         if self.release is None:
@@ -168,7 +169,7 @@ def bundled_lexicon() -> Lexicon:
 
 
 def release_lexicon(release: Release) -> Lexicon:
-    """Create the lexicon of a FrameNet release. The usual positions of frame elements come from the bundled data."""
+    """Create the lexicon of a FrameNet release. Grammatical positions of frame elements come from the bundled data."""
     units = defaultdict(set)
     for unit in release.lexical_units:
         units[unit.name].add(unit.frame)

@@ -84,7 +84,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FrameReading:
-    """The annotated sentences that were read from a file, the skipped lines, and notes on ambiguous strings."""
+    """The annotated sentences from a file, the skipped items, and notes on phrases that occur more than once."""
 
     sentences: tuple[AnnotatedSentence, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -103,8 +103,8 @@ def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """Return the stored links of a sentence. If there are none, return links between the target and each core element
-    outside it."""
+    """Return the stored links of a sentence. If no links are stored, return one link between the target and each core
+    element that does not overlap the target."""
     if sentence.links is not None:
         return sentence.links
     return tuple(
@@ -223,7 +223,7 @@ def _unspaced(letter: str) -> bool:
 
 
 def spaced_places(text: str, phrase: str) -> list[Span]:
-    """Return the spans of all occurrences of a phrase that white space or an end of the text delimits."""
+    """Return the spans of a phrase in a text, only where white space separates the phrase from other text."""
     return [match.span() for match in re.finditer(rf"(?<!\S){re.escape(phrase)}(?!\S)", text)] if phrase else []
 
 
@@ -257,6 +257,5 @@ def covered(spans: Spans, tokens: list[Span]) -> list[int]:
 
 
 def distance(first: Spans, other: Spans, tokens: list[Span]) -> int:
-    """Return the distance between two sets of spans: the minimum, in tokens, over all pairs of their tokens. The
-    distance is 0 if a set contains no token."""
+    """Return the minimum distance, in tokens, between two sets of spans; 0 if a set contains no token."""
     return min((abs(a - b) for a in covered(first, tokens) for b in covered(other, tokens)), default=0)

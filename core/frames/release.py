@@ -37,7 +37,7 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """A FrameNet frame with the coreness of each element and its sets of core elements."""
+    """A FrameNet frame, with the coreness of each element and the core sets of the frame."""
 
     name: str
     elements: dict[str, str]
@@ -49,7 +49,7 @@ class Frame:
 
 
 class Release:
-    """An open FrameNet release. Most queries read single files, but `sentences` reads all files."""
+    """An open FrameNet release, whose files are read on demand."""
 
     def __init__(self, folder: Path, reader: Any) -> None:
         self.folder, self._reader = folder, reader
@@ -61,7 +61,7 @@ class Release:
 
     @cached_property
     def lexical_units(self) -> tuple[LexicalUnit, ...]:
-        """Return all lexical units in the index of the release, in order."""
+        """Return all lexical units of the release, in the order of its index."""
         entries = self._reader._lu_idx.values()
         return tuple(
             LexicalUnit(entry["ID"], entry["name"], entry["frameName"]) for entry in entries if "frameName" in entry
@@ -91,7 +91,7 @@ class Release:
         return self._frames[name]
 
     def exemplars(self, unit: LexicalUnit) -> FrameReading:
-        """Return the exemplar sentences of a lexical unit, one per annotation set that has a target."""
+        """Return the exemplar sentences of a lexical unit, once for each annotation set that marks a target."""
         where = f"{unit.name} (lu{unit.number}.xml)"
         try:
             readings = [

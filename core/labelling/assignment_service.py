@@ -78,7 +78,7 @@ def rules_of(project: projects.Project) -> Rules:
 
 def board_of(db: Database, project: str) -> Board:
     """Return the current state of a labelling project. Callers must not change the returned object."""
-    with db.still(), db.one_moment() as moment:
+    with db.still(), db.snapshot() as moment:
         return _followed(db, moment, project).board
 
 

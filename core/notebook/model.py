@@ -94,7 +94,7 @@ class Model:
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
-        """Compute attention weights of all heads for a text, as [layer, head, query, key] of tokens or words."""
+        """Compute the attention weights [layer, head, query, key] of all heads for a text, between tokens or words."""
         opened = self.checkpoint
         if words:
             must_have_words(opened)
@@ -193,8 +193,8 @@ class Model:
         side: Literal["query", "key"] = "key",
         height: int = 560,
     ) -> MapsWidget:
-        """Show the attention map of a head. Further maps show its attention if queries or keys receive only one
-        contribution, such as that of earlier heads.
+        """Show the attention map of a head. Further maps show how the head would attend if its queries or keys
+        contained only one group of contributions, such as those of one earlier layer.
 
         Arguments and errors are those of `why`.
         """
@@ -251,7 +251,7 @@ class Model:
     def writes(
         self, *, task: str = "sst2", pairs: str | Path | None = None, progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """List the tokens that each head promotes and suppresses, with its copying and relation scores.
+        """List the tokens that each head promotes and suppresses, and the copying and relation scores of the head.
 
         `task` names the examples, and `pairs` a CSV file with the columns relation, source and target (None: the
         bundled word pairs). `options` are those of the study, such as limit=30.
@@ -402,7 +402,7 @@ class Model:
 
 
 def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFrame:
-    """Compute all scores of every head on texts.
+    """Compute all head scores on one or more texts.
 
     Args:
         texts: a sentence, a pair (tuple of two), or a list of them.
@@ -452,7 +452,8 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
 
 
 def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Return all stored or bundled scores of the heads of a checkpoint; if there are none, measure a first set.
+    """Return the stored and bundled scores of the heads of a checkpoint. If there are none, measure a first set of
+    scores.
 
     If the app holds the database, stored results are omitted with a warning. `task` selects scores on this task and
     those without a task (None: all), and `measure` says whether to measure (seconds) if nothing is stored or bundled.

@@ -165,7 +165,7 @@ def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: 
 
 
 def must_have_words(checkpoint: Checkpoint) -> None:
-    """Raise CheckpointError if the tokenizer has no character offsets, which are needed for maps between words."""
+    """Raise CheckpointError if the tokenizer has no character offsets. Attention maps between words require them."""
     if not checkpoint.tokenizer.is_fast:
         raise CheckpointError(
             f"Maps between words need a tokenizer with character offsets; {type(checkpoint.tokenizer).__name__} "
@@ -190,7 +190,8 @@ class MapsWidget(anywidget.AnyWidget):
         super().__init__(payload=payload, height=height, _esm=script_text())
 
     def save(self, file: str | Path, *, megabytes: float = 2) -> Path:
-        """Save the maps as one self-contained HTML file of at most `megabytes`, which lists any missing maps."""
+        """Save the maps as one self-contained HTML file of at most `megabytes`. The file states which maps do not
+        fit."""
         page = maps_page(
             self.panes, self.source, head=self.head, opened=self.view, note=self.note, most=int(megabytes * 1e6)
         )
@@ -210,7 +211,7 @@ def show_maps(
     title: str = "arrays",
     height: int = 560,
 ) -> MapsWidget:
-    """Show attention weights from any source in the same way as the app.
+    """Show attention weights from any source, such as NumPy arrays, in an interactive widget.
 
     Args:
         weights: of NumPy or torch; the attentions that a model of transformers returns for one input; or the NPZ file

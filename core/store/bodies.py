@@ -135,8 +135,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """Return a context manager that collects messages about invalid rows that `leave_out` ignores. Each message is
-    collected only once."""
+    """Return a context manager that collects the messages passed to `leave_out`, without duplicates."""
     texts: list[str] = []
     token = _collected.set(texts)
     try:

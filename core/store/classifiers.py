@@ -21,7 +21,7 @@ _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_
 @dataclass(frozen=True)
 class Trained:
     """A trained pattern classifier to be stored. `weights` is in safetensors format, and `snapshot` lists the training
-    labels as [map_id, class, event]."""
+    labels as [map ID, class, event ID]."""
 
     class_set: str
     weights: bytes

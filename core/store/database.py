@@ -92,8 +92,7 @@ class Opening:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Return a context manager that marks the current thread as being in a transaction. It does not start a
-        transaction."""
+        """Return a context manager that marks the current thread as being in a transaction, without starting one."""
         before, self._own.inside = self.inside, True
         try:
             yield
@@ -162,8 +161,7 @@ class DatabaseFileGuard:
         _GUARDS.discard(self)
 
     def must_hold(self, cursor: Any) -> None:
-        """Check that the database file and its log are still the files that were opened. Raises StoreError if the
-        database file was deleted, replaced or truncated, or its log was deleted.
+        """Raise StoreError if the open database file was deleted, replaced or truncated, or if its log was deleted.
 
         The cursor is used only if the file sizes are inconclusive.
         """
@@ -365,7 +363,7 @@ class Database:
 
     @property
     def shared(self) -> "Database":
-        """Return the handle from which `acting_as` created this handle, or this handle itself."""
+        """Return the original handle of this open database. `acting_as` creates further handles from it."""
         return self._opened or self
 
     @property
@@ -505,8 +503,8 @@ class Database:
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     @contextmanager
-    def one_moment(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Return a context manager for a read-only transaction. All its queries see the same state of the database."""
+    def snapshot(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Return a context manager for a read-only transaction, in which all queries see the same database state."""
         opening = self._current()
         with opening.transaction(), opening.explaining():
             cursor = opening.cursor()

@@ -15,8 +15,8 @@ from .rows import now, quoted
 
 @dataclass(frozen=True)
 class Erasure:
-    """A record that a person's data were erased. `kind` is "name" if only the name was replaced and "events" if labels
-    were also deleted. `events` counts the affected database rows."""
+    """A record of the erasure of a person's data. `kind` is "name" if only the name was replaced, and "events" if
+    labels were also deleted. `events` is the number of affected database rows."""
 
     kind: str
     pseudonym: str

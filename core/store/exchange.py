@@ -250,7 +250,7 @@ def export_all(db: Database, folder: str | Path) -> dict[str, int]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         names = tables(db)
-        with db.one_moment() as cursor:
+        with db.snapshot() as cursor:
             counts = {name: _write_table(cursor, name, folder / f"{name}.parquet") for name in names}
         manifest = {
             "tables": counts,

@@ -42,8 +42,7 @@ def checked_picture(picture: Any) -> dict[str, Any]:
 
 
 def checked_maps(text: Any) -> str:
-    """Return the base64-encoded attention maps of an imported finding after validating them. Raises InputError if they
-    are not base64."""
+    """Return the attention maps of an imported finding as base64 text. Raises InputError if the text is not base64."""
     if not packed(text):
         raise InputError(
             f"The maps of a finding must be packed by Attention Atlas and encoded in base64; got {str(text)[:60]!r}. "

@@ -21,7 +21,7 @@ _ANNOTATION = pa.schema(
 def replace_release(
     db: Database, release: str, rows: Iterable[Row], *, folder: str, run: str, skipped: list[Row]
 ) -> int:
-    """Replace all stored annotations of a FrameNet release with new annotations, and return their number."""
+    """Replace all stored annotations of a FrameNet release, and return the number of new annotations."""
     with db.write() as cursor:
         cursor.execute("DELETE FROM frame_annotation WHERE release = ?", [release])
         cursor.execute("DELETE FROM frame_release WHERE release = ?", [release])
@@ -100,7 +100,7 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
 
 
 def skipped_of(db: Database, release: str) -> list[Row]:
-    """Return the parts of a FrameNet release that could not be read, with the reason for each part."""
+    """Return the files and annotations of a FrameNet release that could not be read, with the reasons."""
     releases = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])
     texts = [
         text for text in releases["skipped"] if sound("frame_release", f"{release}'s skipped parts", {"skipped": text})

@@ -18,8 +18,9 @@ Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that i
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """Hypotheses that were registered together. `thought` describes the examples that suggested them, and `judged` the
-    test examples. `runs` lists earlier runs on the same model weights and how many test examples they used."""
+    """A batch of hypotheses that were registered together. `thought` describes the examples that suggested the
+    hypotheses, and `judged` the test examples. `runs` lists earlier runs on the same model weights, with the number of
+    test examples in each run."""
 
     checkpoint: str
     weights_hash: str
@@ -86,7 +87,7 @@ def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
 
 
 def ever_registered(db: Database, weights_hash: str) -> int:
-    """Count all hypotheses registered for a model, given by its weights hash, including withdrawn hypotheses."""
+    """Count all hypotheses ever registered for the model with this weights hash, including withdrawn hypotheses."""
     rows = db.rows(
         "SELECT count(*) FROM hypothesis JOIN hypothesis_batch USING (batch) WHERE weights_hash = ?", [weights_hash]
     )
@@ -158,7 +159,7 @@ def add_event(
     cursor: duckdb.DuckDBPyConnection, hypothesis: str, kind: str, *, run: str | None = None,
     criteria: Sequence[Mapping[str, Any]] | None = None, note: str = "", annotator: str = "",
 ) -> None:  # fmt: skip
-    """Store an event in the history of a hypothesis, such as a test or a withdrawal, within the caller's
+    """Store an event in the history of a hypothesis, such as a test or a withdrawal. The caller commits the
     transaction."""
     row = {"hypothesis": hypothesis, "kind": kind, "run": run, "note": note, "annotator": annotator, "stored": now()}
     criteria_text = None if criteria is None else to_json(list(criteria))

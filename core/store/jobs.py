@@ -98,7 +98,7 @@ def interrupt_running(db: Database) -> int:
 
 
 def open_units(db: Database, job: str) -> list[Row]:
-    """Return the units of a job that still have to run, including retries, in order. Each unit is a dictionary with
+    """Return the units of a job that have not run yet or must run again, in order. Each unit is a dictionary with
     position, key, size, arguments and attempts."""
     units = db.records(
         f"""SELECT position, key, size, arguments, coalesce(attempts, 0) AS attempts FROM job_unit
@@ -187,7 +187,7 @@ def count_active(db: Database) -> int:
 
 
 def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
-    """Return a data frame with the state of each unit of a job, in order.
+    """Return a data frame with the state of each unit of work in a job, in order.
 
     `state` is None before the first outcome; `worker` is the host and process of the last attempt.
     """
@@ -199,8 +199,8 @@ def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
 
 
 def by_worker(db: Database, job: str) -> "pd.DataFrame":
-    """Return a data frame with one row per worker process of a job: numbers of units, failures and retries, and
-    seconds."""
+    """Return a data frame with one row per worker process of a job: numbers of finished units, failures and retries,
+    and computing time in seconds."""
     return db.read(
         f"""SELECT worker, count(*) AS units, count(*) FILTER (state = 'failed') AS failed,
                 sum(attempts - 1)::BIGINT AS retries, sum(seconds) AS seconds
@@ -210,7 +210,7 @@ def by_worker(db: Database, job: str) -> "pd.DataFrame":
 
 
 def progress(db: Database, job: str) -> Row:
-    """Return the progress of a job: numbers of units, unit sizes (usually in tokens), and computing time in seconds."""
+    """Return the progress of a job as a dictionary: numbers of units, unit sizes, and computing time in seconds."""
     (row,) = db.records(
         f"""SELECT count(*) AS units, count(*) FILTER (state = 'done') AS done,
                count(*) FILTER (state = 'failed') AS failed, coalesce(sum(size), 0)::BIGINT AS size,

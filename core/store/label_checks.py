@@ -51,8 +51,7 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of control and invisible charac
 
 
 def checked_event(event: Mapping[str, Any]) -> Row:
-    """Return a label event with all columns after validating it. Raises InputError, with a message that names the
-    event, if it is invalid."""
+    """Return a label event with all columns after validating it. Raises InputError if the event is invalid."""
     subject = f"event {str(event.get('sequence', '?'))[:20]}"
     kind = event.get("kind")
     if not isinstance(kind, str) or kind not in EVENT_KINDS:
@@ -112,8 +111,7 @@ def whole_numbers(row: Mapping[str, Any]) -> Row:
 
 
 def check_annotator(name: str) -> None:
-    """Raise InputError if an annotator name is not allowed as a name (see `check_name`), or has no visible
-    characters."""
+    """Raise InputError if an annotator name is invalid (see `check_name`) or has no visible characters."""
     _fitting(pa.field("annotator", pa.string()), name, "a label", least=0)
     if not looks_like(name):
         raise InputError("The name of an annotator must have visible letters; got none. Enter your name.")
@@ -135,8 +133,7 @@ def likely_time(time: Any, moment: datetime) -> Any:
 
 
 def checked_map(fields: Mapping[str, Any]) -> Row:
-    """Return the metadata and weights of an attention map after validating them. Raises InputError, with a message that
-    names the map, if they are invalid.
+    """Return the metadata and weights of an attention map after validating them. Raises InputError for invalid maps.
 
     Weights are float16 bytes [query, key] in [0, 1]; there is one token text per position.
     """
@@ -215,7 +212,7 @@ def looks_like(name: str) -> str:
 
 
 def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return groups of names that look alike, or in which one name is the e-mail address of the other."""
+    """Return groups of names that look alike. For example, "ada" and "ada@example.org" form a group."""
     groups: dict[str, set[str]] = {}
     for name in names:
         groups.setdefault(looks_like(name), set()).add(name)
@@ -227,8 +224,8 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str:
-    """Return a warning about annotator names that look alike, or "" if there are none. With `among`, only groups that
-    contain one of these names are reported."""
+    """Return a warning about annotator names that look alike, or "" if there are none. If `among` is given, only groups
+    that contain one of its names are reported."""
     found = [group for group in alike(names) if among is None or not set(group).isdisjoint(among)]
     groups = "; ".join(" and ".join(map(repr, group)) for group in found)
     return (
@@ -246,8 +243,8 @@ def check_name(what: str, value: Any, subject: str) -> None:
 
 
 def check_class(class_set: str, name: str, **shown: str | None) -> None:
-    """Raise InputError if a text of a pattern class is too long, its colour is not #rrggbb, or its key is not a
-    digit."""
+    """Raise InputError if a pattern class has a text that is too long, a colour that is not #rrggbb, or a shortcut key
+    that is not a digit."""
     for what, value in {"class set": class_set, "name": name, **shown}.items():
         _fitting(pa.field(what, pa.string()), value, f"the class {name[:40]!r}", least=0)
     colour, key = shown.get("colour"), shown.get("key")

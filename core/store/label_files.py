@@ -94,8 +94,7 @@ def exported(db: Database, class_set: str | None = None, *, weights: bool = True
 
 
 def export_labels(db: Database, file: Path, class_set: str | None = None, *, weights: bool = True) -> int:
-    """Export the labels of one class set (by default, of all class sets) to a file, and return the number of label
-    events.
+    """Export labels to a file, and return the number of label events. By default, all class sets are exported.
 
     `weights`: whether to include the weights of maps. Raises InputError if the file has another ending or cannot be
     written.

@@ -108,8 +108,8 @@ _SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")
 
 
 def owner_of(person: Person, secret: str | None) -> str | None:
-    """Return an ID for the sender of labels, from the user name or a hash of the browser's secret. Return None if there
-    is neither."""
+    """Return an ID for the sender of labels: the user name or, without a name, a hash of the secret from the browser.
+    Return None if both are missing."""
     if person.name:
         return f"name:{person.name}"
     return None if secret is None else f"browser:{hashlib.sha256(secret.encode('utf-8', 'replace')).hexdigest()}"
@@ -125,8 +125,8 @@ class _Known:
 
 
 def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
-    """Find the label events that cannot be stored. Return the reason for each by index in `rows`. An event may refer to
-    valid events that precede it."""
+    """Find the label events that cannot be stored. Returns a dictionary of reasons by index in `rows`. An event may
+    refer to valid events before it."""
     named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
     columns, (these, values) = quoted(*_SAID), among("event", list(named))
     events = cursor.execute(
@@ -153,8 +153,8 @@ def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
 
 
 def batch_owner(cursor: Any, batch: str) -> str | None:
-    """Return the ID of the person or browser that sent a batch of labels. Return None if no such batch is stored or its
-    sender is unknown."""
+    """Return the ID of the person or browser that sent a batch of labels; None if the batch or its sender is
+    unknown."""
     owners = cursor.execute("SELECT owner FROM label_batch WHERE batch = ?", [batch]).fetchall()
     return owners[0][0] if owners else None
 
@@ -239,7 +239,7 @@ _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, ca
 
 
 def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
-    """Store attention maps that are not stored yet, and return their number."""
+    """Store attention maps that are not stored yet, and return the number of new maps."""
     rows = {row["map_id"]: row for row in map(checked_map, maps)}
     with db.write() as cursor:
         facts = stored_facts(cursor, list(rows))
@@ -285,7 +285,7 @@ def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
 
 
 def stored_at(db: Database) -> dict[str, datetime]:
-    """Return a dictionary with the time at which each attention map was stored, by map ID."""
+    """Return the time at which each attention map was stored, as a dictionary by map ID."""
     return dict(db.rows("SELECT map_id, stored FROM attention_map"))
 
 
@@ -395,8 +395,8 @@ def _opinion(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def labels(
     db: Database, class_set: str, *, annotator: str | None = None, map_id: str | None = None, last: int | None = None
 ) -> "pd.DataFrame":
-    """Return a data frame of the current labels in a class set, oldest first, with the metadata of the labelled
-    attention maps.
+    """Return a data frame of the current labels in a class set, oldest first. Metadata of the attention maps are
+    included.
 
     `last` is the ordinal of the last event that counts, for an earlier state.
     """
@@ -483,8 +483,8 @@ def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> "pd.D
 
 
 def pace(db: Database, class_set: str) -> "pd.DataFrame":
-    """Return a data frame of labelling speed with one row per annotator and pass: number of labels, median seconds, and
-    labels per hour."""
+    """Return a data frame with one row per annotator and labelling pass: number of labels, median seconds per label,
+    and labels per hour."""
     return db.read(
         """SELECT annotator, pass, count(*) AS n, median(seconds) AS median_seconds,
                   3600 / nullif(avg(least(seconds, 60)) FILTER (seconds IS NOT NULL), 0) AS per_hour,
@@ -508,8 +508,8 @@ def all_events(db: Database, class_set: str | None = None) -> list[Row]:
 
 @dataclass(frozen=True)
 class ClassChange:
-    """A change to a pattern class in a class set. `kind` is "add", "rename", "merge" or "delete" for a class, or "set"
-    for the description of the class set."""
+    """A change to a pattern class or a class set. `kind` is "add", "rename", "merge" or "delete" for a class, and "set"
+    for the description of a class set."""
 
     kind: str
     name: str
@@ -578,7 +578,7 @@ def class_events(db: Database) -> list[Row]:
 
 
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> Saved:
-    """Retract labels, skips, flags or notes of any annotator. Earlier decisions on the same maps become current again.
+    """Retract labels, skips, flags or notes of any annotator. Earlier labels or skips of the same maps become current.
 
     Nothing is retracted if an event is not stored or is an undo, or the reason is empty (InputError). Raises
     RightsError unless the user is an admin.

@@ -82,7 +82,8 @@ def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
 
 
 def role_of(name: str, roles: Mapping[str, object]) -> str:
-    """Return the highest role that settings assign to a user name or, if there is none, the default role or "none".
+    """Return the highest role that `roles` assigns to a user name. If no role is assigned, return the default role or,
+    without a default, "none".
 
     Addresses (from `name_of`) are compared without case, `sub:` names exactly. `roles` has lists of names by role, and
     "default". Raises RightsError if it has another form, so that a mistake never grants rights.

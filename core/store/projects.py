@@ -21,7 +21,8 @@ from .rows import Row, among, insert, now, to_json
 
 @dataclass(frozen=True)
 class ProjectCounts:
-    """The progress of a labelling project: its numbers of maps, people, and labels that count towards the target."""
+    """The progress of a labelling project: how many maps and people it has, and how many labels count towards its
+    target."""
 
     maps: int
     counted: int
@@ -116,7 +117,7 @@ class Project:
 
 @dataclass(frozen=True)
 class ProjectMap:
-    """An attention map in a labelling project. `kind` is "label", "gold" (to test annotators) or "exemplar", and
+    """An attention map in a labelling project. `kind` is "label", "gold" or "exemplar". A gold map tests annotators.
     `given` is the known class of a gold map or an exemplar."""
 
     map_id: str
@@ -334,8 +335,8 @@ def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
 
 
 def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int) -> str | None:
-    """Return the purpose, such as "gold", for which an annotator was assigned an attention map; None if not
-    assigned."""
+    """Return the purpose for which a map was assigned to an annotator: "label", "gold", "repeat" or "training". Return
+    None if the map was not assigned to the annotator."""
     rows = cursor.execute(
         "SELECT purpose FROM claim WHERE project = ? AND map_id = ? AND annotator = ? AND pass = ? LIMIT 1",
         [project, map_id, annotator, passing],
@@ -348,7 +349,7 @@ def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int
 
 @dataclass(frozen=True)
 class Marks:
-    """The numbers of the newest project rows that have been read, by table. The next read starts after these rows."""
+    """The point up to which project data have been read: ordinals of the newest rows, and the number of erasures."""
 
     ordinal: int = 0
     label: int = 0
@@ -357,8 +358,8 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """Return the numbers of the newest rows in the project tables. `since` contains the numbers from the previous
-    read."""
+    """Return the ordinals of the newest rows of project data, and the number of erasures. `since` is an earlier
+    result."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
@@ -371,7 +372,7 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """Return `since` with new row numbers after a transaction that added only assignments and labels."""
+    """Return a copy of `since` that includes the assignments and labels that a transaction added."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
@@ -435,8 +436,8 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """List the labels of a project that were undone after `since`, oldest first. Each pair contains the row number of
-    the undo event and the ID of the undone event."""
+    """List the labels of a project that were undone after `since`, oldest first, as pairs: the row number of the undo
+    event, and the ID of the undone event."""
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer
@@ -472,20 +473,18 @@ def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int,
 
 
 def frozen_at(cursor: Any, project: str) -> int | None:
-    """Return the number of the last label event before a project was closed or archived. Return None for other
-    projects."""
+    """Return the ordinal of the last label event before a project was closed or archived; None for other projects."""
     rows = cursor.execute(f"WITH {FROZEN} SELECT label FROM frozen WHERE project = ?", [project]).fetchall()  # noqa: S608 - ours
     return rows[0][0] if rows else None
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """Return the number of the last label event before a project was closed or archived. Return None for other
-    projects. Calls `frozen_at` with a new cursor."""
+    """Return the ordinal of the last label event before a project was closed or archived; None for other projects."""
     return frozen_at(db.cursor(), project)
 
 
 def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
-    """Return the IDs of open or paused projects that use a class set and include a map for labelling."""
+    """Return the IDs of open or paused projects in which an attention map is to be labelled with a class set."""
     rows = cursor.execute(
         f"""WITH {FROZEN} SELECT project FROM project_map JOIN project USING (project)
             WHERE map_id = ? AND kind = 'label' AND class_set = ? AND project NOT IN (SELECT project FROM frozen)
@@ -522,10 +521,10 @@ def history(db: Database, project: str) -> pd.DataFrame:
 
 
 def project_labels(db: Database, project: str, *, purpose: str | None = "label") -> pd.DataFrame:
-    """Return a data frame of the current labels and skips in a labelling project, with metadata of the attention maps,
-    oldest first.
+    """Return a data frame of the current labels and skips in a labelling project, oldest first. Metadata of the
+    attention maps are included.
 
-    For a closed or archived project, they are those at the time of closing. `counted` is False for extra annotations.
+    For a closed or archived project, these are the labels at closing time. `counted` is False for extra annotations.
     `purpose` is label, gold, repeat or training (None: all).
     """
     return db.read(

@@ -33,7 +33,7 @@ _HEADERS = (4096, 8192)  # positions of the two headers of a database file; the 
 
 @dataclass(frozen=True)
 class LogContent:
-    """A description of how much of the write-ahead log of a database can be read.
+    """The size of the write-ahead log of a database, and how much of the log can be read.
 
     Attributes:
         size: bytes.

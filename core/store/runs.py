@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def atlas_rows(
     db: Database, *, checkpoint: str, weights: str | None, task: str | None = None, imported: bool = False
 ) -> "pd.DataFrame":
-    """Return a data frame with the newest scores of all attention heads of a checkpoint, by task.
+    """Return a data frame with the newest scores of all attention heads of a checkpoint, sorted by task.
 
     Args:
         weights: hash of the checkpoint's current weights; None if they are not available, which selects the weights of
@@ -48,8 +48,8 @@ def atlas_rows(
 
 
 def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
-    """Count the stored head scores of a checkpoint that belong to other or unknown model weights. `weights` is the hash
-    of the model weights; if it is None, the count is 0."""
+    """Count the stored head scores of a checkpoint whose weights hash is unknown or differs from `weights`. Returns 0
+    if `weights` is None."""
     rows = db.read(
         """SELECT count(*) AS scores FROM atlas
            WHERE checkpoint = $checkpoint AND $weights IS NOT NULL AND weights_hash IS DISTINCT FROM $weights""",
@@ -121,8 +121,7 @@ _RUN = """run, study, title, checkpoint, weights_hash, task, split, row_ids, see
 
 @dataclass(frozen=True)
 class Provenance:
-    """The checkpoint, data and code with which a run was computed. `row_ids` lists the IDs of its examples in order, or
-    is None."""
+    """The checkpoint, data and code with which a run was computed. `row_ids` lists the IDs of the examples in order."""
 
     checkpoint: str | None = None
     weights_hash: str | None = None
@@ -168,8 +167,8 @@ def record_run(
 
 
 def store_rows(db: Database, run: str, rows: Iterable[Row], *, scores: bool = True) -> None:
-    """Store result rows of a run. Rows with statistic, layer, head and value are also stored as head scores, unless
-    `scores` is False."""
+    """Store result rows of a run. Rows with the keys statistic, layer, head and value are also stored as head scores,
+    unless `scores` is False."""
     rows = list(rows)
     with db.write() as cursor:
         first = cursor.execute("SELECT coalesce(max(position) + 1, 0) FROM study_row WHERE run = ?", [run]).fetchall()
@@ -191,7 +190,7 @@ def _score(run: str, row: Row) -> Row:
 
 
 def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
-    """Return a data frame of the stored runs of a study, newest first; None includes all studies."""
+    """Return a data frame of the stored runs of a study or, by default, of all studies, newest first."""
     listed = db.read(
         f"""SELECT {_RUN}, coalesce(rows, 0) AS rows,
                    json_type(options) = 'OBJECT' AND coalesce(json_type(row_ids), 'ARRAY') = 'ARRAY' AS fits FROM run
@@ -210,8 +209,8 @@ def any_rows(db: Database) -> bool:
 
 
 def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
-    """Return a data frame of the runs of one study; None includes all studies. Your own runs come first, then bundled
-    runs, then imported runs."""
+    """Return a data frame of the runs of a study or, if `study` is None, of all studies. Your own runs come first,
+    then bundled runs, then imported runs."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     own_runs = runs(db, study)
@@ -261,8 +260,8 @@ def row_texts(db: Database, run: str) -> list[str]:
 
 
 def holder(db: Database, run: str) -> str:
-    """Return a cache key for the rows of a run. For a stored run, it is the database ID; for a bundled run, it changes
-    with the bundled results."""
+    """Return a cache key for the rows of a run: the database ID for a stored run, or a version of the bundled results
+    for a bundled run."""
     own = db.rows("SELECT 1 FROM run WHERE run = ?", [run])
     return db.id if own else shipped_record.version()
 
@@ -286,7 +285,8 @@ def head_scores(
     study: str | None = None,
     run: str | None = None,
 ) -> "pd.DataFrame":
-    """Return a data frame of stored head scores that match all arguments, newest run first. None matches everything.
+    """Return a data frame of the stored head scores that match all arguments, newest run first. An argument of None
+    matches all scores.
 
     Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q part (encoder,
     decoder or cross for an encoder-decoder, otherwise None).

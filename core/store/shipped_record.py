@@ -33,8 +33,8 @@ EXAMPLES = config.DATA / "examples" / "probes.json"
 
 
 def about() -> Row | None:
-    """Return a description of the bundled results (date, code version, note and checkpoints); None if there are no
-    bundled results."""
+    """Return a description of the bundled results, such as date and code version; None if there are no bundled
+    results."""
     file = config.RECORD / ABOUT
     if not file.is_file():
         return None
@@ -43,8 +43,7 @@ def about() -> Row | None:
 
 
 def runs(study: str | None = None) -> "pd.DataFrame":
-    """Return a data frame of the bundled runs. Runs that pages show by default come first, then newer runs before older
-    runs.
+    """Return a data frame of the bundled runs, newest first. Runs that pages show by default precede all other runs.
 
     Columns as in `core.store.runs.runs`, with the duration of the units (`seconds`) and their `size`. A study that the
     record lacks has its example, if there is one.

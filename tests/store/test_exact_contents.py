@@ -328,7 +328,7 @@ def test_transactions_inside_others_are_committed_or_rolled_back_together(db):
     with pytest.raises(InputError):
         failing()
     assert db.writes == before + 1
-    with db.one_moment() as cursor:
+    with db.snapshot() as cursor:
         assert cursor.execute("SELECT map_id FROM attention_map").fetchall() == [("m1",)]
         with pytest.raises(duckdb.Error, match="read-only"):
             cursor.execute("DELETE FROM attention_map")
