@@ -53,7 +53,7 @@ class Sentences:
         yield from every
 
     def tensors(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Return float32 maps [sentence, head, position, position], and embeddings [sentence, word, dim] or None."""
+        """Return float32 maps [sentence, head, position, position] and embeddings [sentence, word, dim] (or None)."""
         maps = torch.from_numpy(np.stack([self.maps.get(k) for k in numbers]).astype(np.float32))
         if self.words is None:
             return maps, None
@@ -136,8 +136,8 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Return log probabilities [word, candidate governor] for each sentence. Candidate 0 is no governor, j + 1 is word
-    j."""
+    """Return log probabilities [word, candidate governor] for each sentence. Candidate 0 means no governor, and
+    candidate j + 1 is word j."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for batch in sentences.batches():

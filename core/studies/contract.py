@@ -82,8 +82,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The partial result of a unit of work, and its provenance. Provenance fields that the job options determine are
-    None."""
+    """The partial result and provenance of a unit of work. Provenance fields that follow from the options are None."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -325,7 +324,7 @@ class ExampleUnit:
 
 @dataclass(frozen=True)
 class ChunkUnit:
-    """A unit of work for one checkpoint: the inputs from `start` to `stop` of a task, treebank split or list."""
+    """A unit of work for one checkpoint: the inputs `start` to `stop` of a task, a treebank split or another source."""
 
     checkpoint: str
     inputs: str

@@ -74,8 +74,8 @@ class HeadScores:
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return at most two scores of this head, those that exceed their baselines most. Names must start with
-        `prefix`, and differences must be significant and at least 0.05."""
+        """Return the two scores (or fewer) of this head that are furthest above their baselines. Only significant
+        differences of at least 0.05 count, for scores whose names start with `prefix`."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)

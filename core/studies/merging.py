@@ -63,7 +63,7 @@ class SortedBy:
 
 
 class MergedBy:
-    """Marks a tuple of records. Merging combines records with equal keys, ordered by the field `order` if given."""
+    """Marks a tuple of records. When merged, records with equal keys are combined, then sorted by `order` if given."""
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None

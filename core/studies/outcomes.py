@@ -121,7 +121,7 @@ def metrics_of(task: Task) -> tuple[str, ...]:
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return one value per example, whose mean is the metric of the task: accuracy or, for scores, Pearson's r."""
+    """Return one outcome per example. The mean of the outcomes is the accuracy or, for scores, Pearson's r."""
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 
@@ -133,7 +133,7 @@ def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
 
 
 def prediction_changes(task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, *, seed: int) -> list[Row]:
-    """Compare predictions with ablation, `changed` [ablation, example], and without ablation, `plain`. Return the
+    """Compare the predictions `changed` [ablation, example] with the predictions `plain` without ablation. Return the
     fields of one `Changed` record per ablation, with p-values corrected for the number of ablations."""
     before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
     corrected = effects.max_t(before, after, seed=seed)
@@ -152,7 +152,7 @@ def prediction_changes(task: Task, gold: np.ndarray, plain: np.ndarray, changed:
 
 
 def changed_metric(before: Metric, change: Interval) -> Metric:
-    """Add the change, with an interval, to a metric of the unmodified model. Undefined values and changes are None."""
+    """Return the changed value of a metric and the change with its interval. Undefined values and changes are None."""
     value = None if change.value is None or before.value is None else before.value + change.value
     return Metric(before.name, value, estimate_of(change, before.name))
 

@@ -38,7 +38,7 @@ def stated(default: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class Figure:
-    """How findings and plots show a record: which field is the number to show, and how this number is described.
+    """How findings and plots show a record: which field is the number, and how the number is described.
 
     Attributes:
         value: field of the number; None if the record overrides `numbers`.
@@ -92,7 +92,7 @@ class Result:
         return [self.number(value, self.FIGURE.words, getattr(self, "low", None), getattr(self, "high", None))]
 
     def number(self, value: float | None, words: str, low: float | None, high: float | None) -> Number:
-        """Return one number of this record for findings, with its description, interval, p-value and sample size."""
+        """Combine a value of this record with its description, confidence interval, p-value and sample size."""
         told = defaultdict(str, {name: "" if known is None else known for name, known in vars(self).items()})
         parts = [" ".join(part.format_map(told).split()) for part in words.split("|")]
         corrected = getattr(self, "q", None)

@@ -37,8 +37,7 @@ def get_checkpoint(
 
 
 def with_head(name: str, heads: Sequence[HeadKind]) -> Checkpoint:
-    """Open a checkpoint with an output layer: the first of `heads` that the checkpoint has, or none if it has none of
-    them."""
+    """Open a checkpoint with the first available output layer from `heads`, or without one if none is available."""
     for head in heads:
         try:
             return get_checkpoint(name, head=head)
@@ -64,7 +63,7 @@ def _random(known: Checkpoint, seed: int, classifier: bool) -> Checkpoint:
 
 
 def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
-    """Scale the attention scores of random weights to match the mean entropy of each head in a trained checkpoint.
+    """Scale the attention scores of random weights until each head has the mean entropy of a trained checkpoint's head.
 
     Unscaled random weights attend nearly uniformly and are no useful baseline. Decoders of encoder-decoders, and model
     families whose scores cannot be changed, are not scaled.

@@ -59,7 +59,7 @@ def batches(
 def collate(
     examples: Sequence[Example], *, padding: int, segments: bool, pad_to: int = 0, device: torch.device | str = "cpu"
 ) -> tuple[dict[str, Int[Tensor, "batch position"]], Shaped[Tensor, " batch"]]:
-    """Pad a batch on the right to equal length, and return model inputs and labels, with token types if `segments`."""
+    """Pad a batch on the right to equal length. Return model inputs (with token types if `segments`) and labels."""
     width = max(pad_to, *(len(example) for example in examples))
     inputs = {
         "input_ids": _padded([example.encoding.ids for example in examples], width, padding),

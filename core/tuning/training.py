@@ -108,7 +108,7 @@ def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
 
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """Create an AdamW optimizer that applies weight decay to matrices only, as in the script of the paper."""
+    """Create an AdamW optimizer that applies weight decay to matrices only."""
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in learning if p.ndim >= 2], "weight_decay": recipe.weight_decay},

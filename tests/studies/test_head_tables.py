@@ -25,7 +25,7 @@ from core.studies.ablation.translation import TranslationMeasurement, Translatio
 from core.studies.explanation.writes import COPYING, LISTED, RELATION, WritesPartial, WrittenOnText
 from core.studies.explanation.writes import STUDY as WRITES
 from core.studies.probing.representation import STUDY as REPRESENTATION
-from core.studies.probing.representation import Alike, Entropies, similarities
+from core.studies.probing.representation import Entropies, RepresentationPartial, similarities
 from core.tasks.glue import TaskRow, task_of
 from tests.studies.figures import figures
 
@@ -274,7 +274,9 @@ def test_layers_have_their_similarity_beyond_random_pairs_and_their_entropy():
     chance = np.random.default_rng(0)
     similarity, entropy = chance.uniform(0, 1, (3, 30, 4)), chance.uniform(0, 1, (30, 3))
     similarity[1, :6] = np.nan
-    found = REPRESENTATION.results(REPRESENTATION.read({"checkpoint": "x", "task": "sst2"}), Alike(similarity, entropy))
+    found = REPRESENTATION.results(
+        REPRESENTATION.read({"checkpoint": "x", "task": "sst2"}), RepresentationPartial(similarity, entropy)
+    )
     random, word, same = similarity
     expected = [("random pairs", random), ("same word", word), ("same input", same)]
     expected += [(f"{name}{extra}", values - random) for name, values in expected[1:]
@@ -300,7 +302,8 @@ def test_layers_have_their_similarity_beyond_random_pairs_and_their_entropy():
     )
     assert figures(said.interval) == figures(f"95 % CI {found[3].low:.2f} to {found[3].high:.2f}")
     none = REPRESENTATION.results(
-        REPRESENTATION.read({"checkpoint": "x", "task": "sst2"}), Alike(np.full((3, 2, 1), np.nan), entropy[:2])
+        REPRESENTATION.read({"checkpoint": "x", "task": "sst2"}),
+        RepresentationPartial(np.full((3, 2, 1), np.nan), entropy[:2]),
     )
     assert (none[0].value, none[0].low, none[0].n) == (None, None, 0)
 

@@ -37,7 +37,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         studies.attention.measures.observe(checkpoint, pipeline, inputs, [measure])
 
     def scores(self, options: A, sums: T) -> Sequence[Result]:
-        """Convert the sums over all inputs for one checkpoint and task to scores."""
+        """Compute scores from the sums for one checkpoint and task."""
         raise NotImplementedError
 
     def read(self, given: Mapping[str, Any]) -> A:

@@ -165,8 +165,8 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Add the p-value and the contrast to a copy of a score. The contrast is the log attention weight that distance and
-    word classes do not explain."""
+    """Add the p-value and the contrast to a copy of a score. The contrast is the part of the log attention weight that
+    distance and word classes do not explain."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head
@@ -181,7 +181,7 @@ def best_of_dev(
     dev_distances: "Counter[int]",
     test_distances: "Counter[int]",
 ) -> DependencyScore:
-    """Choose the most accurate head and the most accurate fixed distance on dev. Return their accuracies on test."""
+    """Choose the best head and, as a baseline, the best constant distance on dev. Return their accuracies on test."""
     if not on_dev.n[0] or not on_test.n[0]:
         return replace(score, n=int(on_test.n[0]), note="too few links of this label")
     accuracies = on_dev.value[..., 0]

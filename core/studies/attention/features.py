@@ -137,8 +137,8 @@ STUDY = FeaturesStudy()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """Return one score per head, feature and statistic, such as "max". A feature that no input has gets an empty
-    score with a note."""
+    """Return one score per head, feature and statistic, such as "max". A feature that occurs in no input gets a single
+    score without a value."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():

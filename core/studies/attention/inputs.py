@@ -92,7 +92,7 @@ def sources(options: AttendingOptions, task: str) -> list[SourceText]:
 
 def chunks(options: AttendingOptions, rows: int | None = None) -> list[tuple[ChunkUnit, int]]:
     """Divide the inputs of every checkpoint and task into chunks, and estimate the number of tokens in each chunk. A
-    chunk has at most `rows` examples (default: ROWS_A_UNIT), or STRETCHES_A_UNIT stretches of a text file."""
+    chunk has at most `rows` examples. A chunk of a text file has at most STRETCHES_A_UNIT stretches of text."""
     all_chunks = []
     for checkpoint in dict.fromkeys(name for name in (options.checkpoint, options.compare) if name):
         for task in _tasks(options):

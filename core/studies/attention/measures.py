@@ -93,7 +93,7 @@ class Measure(Measurement, Protocol):
     """A measurement that observes the forward pass. Several measurements can share one forward pass."""
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Create the observers that measure a batch of inputs during its forward pass."""
+        """Take a batch of inputs, and return observers that measure its forward pass."""
 
 
 def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[SourceText]:
@@ -168,7 +168,7 @@ class TaggedPieces:
 
 
 class FeatureFinder:
-    """Finds the tokens that have given linguistic features. Features of words are cached by the tags of the words."""
+    """Finds the tokens that have given linguistic features. The features of a word are cached by its tags."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
@@ -554,7 +554,7 @@ class PatternMeasure:
 
 
 class EffectiveMeasure:
-    """Accumulates raw and effective attention to token types, and the correlation between the two, over inputs."""
+    """Accumulates raw attention and effective attention to token types, and the correlation of raw with effective."""
 
     tags = False
 

@@ -62,7 +62,7 @@ class RelationSums(Sums):
 
 @dataclass(frozen=True)
 class StatisticsSums(Sums):
-    """Sums of head statistics over inputs, and of distances between heads over `rows` rows of attention maps."""
+    """Head statistics, summed over inputs, and distances between heads, summed over `rows` rows of attention maps."""
 
     distances: Summed[np.ndarray]
     rows: Summed[int]
@@ -110,7 +110,7 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Sums over inputs: distances between heads, resized attention maps, and the comparison `nearer` across inputs.
+    """Sums over inputs: distances between heads, resized attention maps, and comparisons of heads across inputs.
 
     Attributes:
         distances: sums over `rows` map rows. *Shape:* (head, head).
@@ -131,6 +131,6 @@ class PatternSums(Sums):
 
 @dataclass(frozen=True)
 class Pieces(Generic[S]):
-    """The sums from several work units. Sums for the same checkpoint and task are merged."""
+    """Sums of attention measurements from several work units. Sums for the same checkpoint and task are merged."""
 
     pieces: Annotated[tuple[S, ...], MergedBy("at.checkpoint", "at.task", order="at.start")]

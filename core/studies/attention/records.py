@@ -240,8 +240,7 @@ class GroupMember(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedHead(Result):
-    """The distance between a head's maps on different inputs, minus its distance to the nearest other head on the same
-    inputs."""
+    """How much nearer a head is to another head on the same inputs than to itself on different inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeated",)
     FIGURE = Figure("value", "nearer to another head than to itself|{task}")
@@ -375,8 +374,8 @@ def above_null(
 
 
 def outstanding(rows: Sequence[Row], by: str) -> list[list[Row] | str]:
-    """Return a table of the highest-ranked rows, then notes on missing values. The table has the three rows with the
-    largest `by` for each checkpoint, task, statistic and feature."""
+    """Return a table of the rows with the largest values of `by`, then notes on missing values. The table has three
+    rows for each checkpoint, task, statistic and feature."""
     groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
     for row in rows:
         score = Score.of(row)

@@ -157,7 +157,7 @@ def repeated(sums: PatternSums) -> list[Result]:
 
 
 def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[LikenessKept]:
-    """For every two settings (checkpoint and task) with the same heads, correlate their similarities between heads."""
+    """Correlate head similarities between any two settings with the same heads. A setting is a checkpoint and task."""
     results = []
     for first, other in combinations(pieces, 2):
         if first.names != other.names or not (first.rows and other.rows):

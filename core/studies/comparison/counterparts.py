@@ -96,7 +96,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Head similarities between two checkpoints, and to randomly initialised models of the second one as a baseline.
+    """Head similarities between two checkpoints and, as a baseline, between the first and random copies of the other.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).

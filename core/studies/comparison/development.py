@@ -467,8 +467,8 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """For each head, return the index of the snapshot from which its score stays above `bound`, or NEVER if there is
-    none."""
+    """For each head, return the index of the snapshot from which its score stays above `bound`. If there is none, the
+    index is NEVER."""
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
     return np.where(stays[-1], stays.argmax(0), NEVER)

@@ -111,7 +111,7 @@ def common_inputs(
 
 
 def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarray:
-    """Compute the mean Jensen-Shannon distance between the heads of two checkpoints, as [input, head, other head]."""
+    """Compute the mean Jensen-Shannon distances between the heads of two checkpoints, as [input, head, head]."""
     count = sum(len(set(block.inputs)) for block in first)
     means = np.zeros((count, len(first[0].rows), len(other[0].rows)), dtype=np.float32)
     with torch.no_grad():
@@ -131,7 +131,7 @@ def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> Simi
 def beside_random(
     first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the similarities between the heads of two checkpoints, and of each head to the most similar random head.
+    """Compute the similarity of each head to all heads of another checkpoint and to the most similar random head.
 
     Each random head is scaled to the mean row entropy of the head at the same position, because random weights attend
     nearly uniformly. `seeds` has one seed per draw. *Shape:* (head, other head), (draw, head).

@@ -84,8 +84,8 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """The number of other checkpoints in which a head has a counterpart, in total and at the same layer and
-    position."""
+    """The number of other checkpoints in which a head has a counterpart, and the number in which this counterpart has
+    the same layer and head number."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str

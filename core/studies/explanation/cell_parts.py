@@ -35,7 +35,7 @@ class CellTerm:
 
 @dataclass(frozen=True)
 class Cell:
-    """The attention score of a query and a key, split into terms that sum to the score minus the query's mean score."""
+    """The attention score of a query and a key. Its `terms` sum to the score minus the query's mean score."""
 
     score: float
     weight: float
@@ -91,8 +91,8 @@ class LayerScores:
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """Compute the attention map of a head if its keys (or queries) contained only one group of contributions.
-        Raises InputError for an unknown head or group."""
+        """Compute the attention map that a head would have if its keys (or queries) contained only one group of
+        contributions. Raises InputError for an unknown head or group."""
         self.check(head, 0, 0)
         check_choice("A group of contributions", group, self.groups(side))
         inputs = self.inputs

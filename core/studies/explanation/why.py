@@ -137,7 +137,7 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """The fraction of variance in a head's attention scores that one kind of contribution explains, as a head score.
+    """The fraction of variance in a head's attention scores that one kind of contribution or one earlier head explains.
 
     Attributes:
         statistic: "score share" of a kind of contribution, or "composition" with the earlier head of the largest share.
@@ -189,7 +189,7 @@ class PartName(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerShares:
-    """Sums over inputs for one layer, which determine the share of each contribution in its attention scores."""
+    """Sums over inputs, from which the share of each contribution in a layer's attention scores is computed."""
 
     layer: int
     weighting: str
@@ -200,8 +200,8 @@ class LayerShares:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums over the inputs of one task, which determine the shares of contributions in attention scores and the effects
-    of removing contributions."""
+    """Sums over the inputs of one task. They give the shares of contributions and the effects of removing
+    contributions."""
 
     checkpoint: str
     task: str
@@ -211,8 +211,7 @@ class ScoreSums:
 
 @dataclass(frozen=True)
 class WhyPartial:
-    """Sums for each checkpoint and task, from which shares of contributions and effects of removing them are
-    computed."""
+    """The `ScoreSums` of each checkpoint and task, from one or more work units."""
 
     pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
@@ -338,7 +337,8 @@ STUDY = WhyStudy()
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
-    """Yield, by layer and head, the contributions that explain at least a fraction `least` of the score variance."""
+    """Yield the share of each contribution in the score variance of each head. Shares below `least` are left out for
+    pairs of contributions and for single earlier heads."""
     nulls = {
         (part.layer, part.weighting, name): float(np.nanmean(ratio))
         for part in sums.layers
@@ -362,8 +362,8 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """Convert shares of score variance to head scores. There is one score for each kind of contribution, and one for
-    the earlier head with the largest share, separately for queries and keys."""
+    """Convert shares of score variance to head scores. Each kind of contribution gets one score. The earlier heads that
+    contribute most to queries and to keys get one score each."""
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
         if share.level == "sort" and share.query_part in ATLAS_SORTS:
@@ -553,7 +553,7 @@ class _RemovalSums:
 
 
 class ShareSums:
-    """Accumulates sums for computing the shares of contributions, by layer and by how keys are weighted."""
+    """Accumulates the `LayerShares` of all batches, separately for each layer and each weighting of keys."""
 
     def __init__(self) -> None:
         self.layers: dict[tuple[int, str], LayerShares] = {}
@@ -566,7 +566,7 @@ class ShareSums:
 
 
 def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
-    """Compute the sums for shares of contributions in one layer and batch, weighting keys equally and by attention."""
+    """Compute the `LayerShares` of a batch, first with equally weighted keys, then with keys weighted by attention."""
 
     from torch import nn  # 1.3 s of start-up
 
@@ -633,8 +633,8 @@ def _of_side(component: Contributor, side: str) -> dict[PartName, float]:
 def share_sums(
     checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "", by_head: bool = False
 ) -> list[LayerShares]:
-    """Compute, for each layer, the sums over inputs that determine the share of each contribution in attention scores.
-    Raises InterventionError if the scores cannot be decomposed."""
+    """Compute the `LayerShares` of every layer over all inputs. Raises InterventionError if scores cannot be
+    decomposed."""
     sums = ShareSums()
     capture.contributions.take_head_inputs(
         checkpoint, encodings, sums.take, part=part, by_head=by_head, by_difference=True

@@ -70,7 +70,7 @@ class WritesOptions(InputOptions):
 
 @dataclass(frozen=True)
 class WrittenOnText:
-    """The tokens that a head promotes and suppresses at one position by attending most to the token `source`."""
+    """The tokens that a head promotes and suppresses at one position through its most attended token, `source`."""
 
     example: int
     layer: int
@@ -111,7 +111,7 @@ class WritesPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class WritesScore(Score):
-    """How strongly a head promotes the attended token, or words that are related to this token by `feature`."""
+    """How strongly a head promotes the attended token, or words that have the relation `feature` to this token."""
 
     reads: str | None = None
 
@@ -144,7 +144,7 @@ class Written(Result):
 
 
 class WritesStudy(Study[WritesOptions, WritesPartial]):
-    """List tokens that each head promotes and suppresses, and test whether it promotes attended or related words."""
+    """List tokens that each head promotes and suppresses. Test whether heads promote attended or related words."""
 
     name, options, partial, arguments = "writes", WritesOptions, WritesPartial, ExampleUnit
     question = "What do heads write?"

@@ -459,7 +459,7 @@ def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
 
 
 def verdict_of(partial: Scores, heads: Any = slice(None)) -> "scoring.link_tests.LinkTest":
-    """Test whether all or selected heads attend to frame links more than each of four null models predicts."""
+    """Test whether heads (by default, all) attend to frame links more than each of four null models predicts."""
     draws = partial.draws
     distance, exchange, query, share = (
         np.sum([unpacked(getattr(part, name), part.draws)[:, heads] for part in draws], axis=0)
@@ -510,7 +510,7 @@ def entries_of(
 def score_sentences(
     checkpoint: "models.checkpoint.Checkpoint", sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> Scores:
-    """Score every head on each sentence or frame link. Also sum these scores in random draws from the null models."""
+    """Score every head on each sentence or frame link, and sum the scores of random draws from the null models."""
     encodings = [checkpoint.encode(sentence.text) for sentence in sentences]
     how: dict[str, Any] = {"direction": options.direction, "pairing": options.pairing, "causal": checkpoint.causal}
     entries = [entry for entry in entries_of(encodings, sentences, options) if pairs_of(entry.links, **how)]

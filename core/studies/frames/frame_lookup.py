@@ -24,7 +24,7 @@ APART = 3  # words that may stand between the parts of a unit of several words (
 
 
 class Target(NamedTuple):
-    """A word that may evoke a frame, with the frame, the lexical unit, and the positions of this unit's other words."""
+    """A word that may evoke a frame through a lexical unit. `more` has the positions of this unit's other words."""
 
     word: int
     unit: str
@@ -112,7 +112,7 @@ class DistanceNull:
     def at(
         self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
     ) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Shift the links to every possible position in sentences without frames, and return the mean score.
+        """Score the links at every possible position in the stored sentences, and return the mean score.
 
         Also return the number of positions. The result is NaN and 0 if the links fit nowhere. `how` holds arguments of
         `pairs_of`; `without_first` leaves out position 0.
@@ -174,8 +174,8 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the values by which heads are ranked. For "difference", return the score minus the baseline `others`,
-        if any."""
+        """Return the values by which heads are ranked. For "difference", subtract the baseline `others` if there is
+        one."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
@@ -217,7 +217,7 @@ def picture(
     *,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
-    """Score all heads along the frame links of one sentence. `null` creates a baseline if the sentence has none."""
+    """Score all heads along the frame links of one sentence. If the sentence offers no baseline, `null` creates one."""
     if not links:
         raise InputError(
             "The target and the element of a frame must have different tokens; the marked words share a token. Mark "
@@ -245,7 +245,7 @@ def picture(
 
 
 def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) -> tuple[Any, LinkPicture]:
-    """Encode a sentence and score all heads along its frame links. Raises InputError if it has no frame links."""
+    """Encode a marked sentence and score all heads along its frame links. Raises InputError if none can be scored."""
     encoding = checkpoint.encode(marked.text)
     ranking = picture(
         capture.running.capture(checkpoint, encoding),
@@ -263,7 +263,7 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
 
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
-    """State how strongly the first-ranked head attends between the marked words, compared with attention elsewhere."""
+    """State the attention of the highest-ranked head between the marked words, and elsewhere at the same distance."""
     rows = links.rows(by)
     row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
@@ -294,7 +294,7 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
 
 
 def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list[dict[str, Any]]:
-    """Tabulate the attention of one head from the frame element, from the target, and to the target.
+    """Tabulate three distributions of one head: attention from the element, from the target, and to the target.
 
     Each row is one position of one distribution. Columns are line, position, token, weight and mark ("element",
     "target", "sink" or ""). "from the element" and "from the target" are mean map rows of the tokens; "to the target"

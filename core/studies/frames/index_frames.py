@@ -59,7 +59,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Slices:
-    """Several indexed parts of a FrameNet release, as a partial result that can be merged with others."""
+    """The indexed parts of a FrameNet release from one or more work units."""
 
     slices: tuple[Indexed, ...]
 

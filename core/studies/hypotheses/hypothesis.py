@@ -251,8 +251,7 @@ def letters_mark(row: TaskRow) -> str:
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Return True for a short ASCII text without long words, in which different letters always have different
-    tokens."""
+    """Return True for a short ASCII text without long words. Different letters then always have different tokens."""
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 
@@ -306,7 +305,7 @@ def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """A study run on selected examples that is needed to test hypotheses.
+    """A run of a study on selected examples. Tests of hypotheses need its results.
 
     `study` includes the variant, as in `Hypothesis.measured_by`. `rows` is "thought of on" (the examples from which
     hypotheses were formed), "judged on" (those that test them), or one of RANDOM (test with random weights).
@@ -560,8 +559,8 @@ def _merged(run: StudyRun, parts: Sequence[UnitPart]) -> Any:
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Return two records per head: the most criteria that a hypothesis about the head meets, and whether a hypothesis
-    meets both "held out" and "causal"."""
+    """Return two records per head: the largest number of criteria that a hypothesis about the head meets, and whether a
+    hypothesis about the head meets both "held out" and "causal"."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

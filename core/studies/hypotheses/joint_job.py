@@ -28,8 +28,7 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class UnitPart:
-    """The result of one work unit (JSON) with its provenance, or its error message, in a job that runs several
-    studies."""
+    """The result (JSON) and provenance of one work unit in a joint job, or the error message of this unit."""
 
     number: int
     order: int

@@ -255,7 +255,7 @@ class Hypothesis:
 
     @property
     def measured_by(self) -> str:
-        """Return the name of the study that measures the hypothesis, such as "patch:drop" (study:variant)."""
+        """Return the study that measures the hypothesis, with its variant if there is one, such as "patch:drop"."""
         predicate = predicate_of(self.predicate)
         apart = self.parameter(predicate.apart) if predicate.apart else ""
         apart = counterpart_of(apart)[0] if predicate.apart == "of" else apart
@@ -263,7 +263,7 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return True if the hypothesis is about attention to words. Its intervals then resample word types."""
+        """Return True if the hypothesis is about attention to words, not to special tokens."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property

@@ -74,14 +74,14 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
     """Compute the mean over inputs for one head, and test (one-sided) whether this mean exceeds `least`."""
-    shifted = reading(measure, above(means, least).result(), head, **others)
+    shifted = reading(measure, lowered(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
     return replace(shifted, interval=shifted.interval.shifted(least), least=least)
 
 
-def above(means: Means, least: float) -> Means:
-    """Return a copy of accumulated means, with `least` subtracted from the value of every input."""
+def lowered(means: Means, least: float) -> Means:
+    """Return a copy of accumulated means in which the value of every input is lowered by `least`."""
     shifted = means.columns(range(means.sums.shape[-1]))
     shifted.sums = means.sums - least * means.counts[:, :, None, :]
     return shifted
@@ -266,14 +266,14 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Accumulate one number per example, such as the change in loss. The result has one layer with one head."""
+    """Accumulate one effect per example, such as a change in loss. The result has one layer with a single head."""
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means
 
 
 def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Reading | str:
-    """Test whether ablating a head raises the loss by more than a margin, or explain why the test is undefined."""
+    """Test whether ablating a head raises the loss by more than a margin, or return why the test is undefined."""
     head.within(partial.layers, partial.heads)
     changes = partial.changes[partial.operators.index(operator), head.layer * partial.heads + head.head]
     return _shifted(f"rise of the loss in nats, {operator}", changes - margin, margin)
@@ -309,7 +309,7 @@ def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float 
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect of k random-weight heads. Another such head exceeds it with probability 1 / (k + 1)."""
+    """Return the largest effect of k random-weight heads. A further one exceeds this with probability 1 / (k + 1)."""
     effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
     return max(effects, default=0.0)
 
@@ -329,7 +329,7 @@ def _effects(hypothesis: Hypothesis, partial: Any) -> Iterator[float]:
 
 
 def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure which share of the logit difference patching a head recovers, compared with other heads in its layer."""
+    """Measure the share of the logit difference that patching a head recovers, and that of other heads in its layer."""
     head.within(partial.layers, partial.heads)
     made = partial.made.astype(bool) & (np.abs(partial.first - partial.second) >= FLOOR)
     turn, whole = np.sign(partial.first - partial.second), np.abs(partial.first - partial.second)
@@ -342,7 +342,7 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure which share of the logit difference an edge carries, compared with other heads of the same layer."""
+    """Measure how much of the logit difference an edge carries, compared with edges from other heads of the layer."""
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
     own_index = names.index(edge_name(head, reader, kind))

@@ -47,8 +47,8 @@ class Criterion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CriteriaMet(Result):
-    """A test result of a head: the most criteria that one hypothesis meets, or 1 if one meets "held out" and
-    "causal"."""
+    """The largest number of criteria that a hypothesis about a head meets. For the statistic "held out and causal", 1
+    if a hypothesis meets both of these criteria and 0 otherwise."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("criteria met",)
     FIGURE = Figure("value", "{statistic}")

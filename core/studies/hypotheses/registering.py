@@ -221,7 +221,7 @@ def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesi
 
 
 def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> HypothesisOptions:
-    """Return the options for testing a batch. Raises InputError if the weights or examples have changed since."""
+    """Return the options for testing a batch. Raises InputError if weights or examples have changed."""
     now = present_weights(batch.checkpoint)
     if now and now != batch.weights_hash:
         raise InputError(

@@ -215,7 +215,7 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
 def captured(
     checkpoint: Any, encodings: Mapping[int, Encoding], planned: Iterable[tuple[int, Head]]
 ) -> Iterator[tuple[int, Head, np.ndarray]]:
-    """Yield (input, head, map [query, key]) for planned pairs. Consecutive pairs of an input share a forward pass."""
+    """Yield (input, head, map [query, key]) for each planned map. Consecutive maps of an input share a forward pass."""
     for number, pairs in groupby(planned, key=lambda pair: pair[0]):
         maps = capture.running.capture(checkpoint, encodings[number])
         for _, head in pairs:

@@ -77,7 +77,7 @@ class ClassifiedChunk:
 
 @dataclass(frozen=True)
 class Counts:
-    """The predicted pattern classes of the attention maps of each checkpoint."""
+    """The predicted pattern classes of the attention maps, separately for each checkpoint."""
 
     pieces: Annotated[tuple[ClassifiedChunk, ...], MergedBy("checkpoint")]
 

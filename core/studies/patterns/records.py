@@ -344,5 +344,5 @@ class ClusterExemplar(PartResult):
 
     @property
     def weights(self) -> np.ndarray:
-        """Return the stored weights. *Shape:* (side, side)."""
+        """Return the weights of the exemplar map, decoded from `levels`. *Shape:* (side, side)."""
         return np.frombuffer(base64.b64decode(self.levels), np.uint8).reshape(self.side, self.side) / 255

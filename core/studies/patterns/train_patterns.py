@@ -394,7 +394,7 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
 
 
 def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
-    """Score a classifier on one kind of held-out maps, and a baseline that knows only the layer and head of a map."""
+    """Score a classifier, and a baseline that knows only the layer and head of a map, on one kind of held-out maps."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
@@ -423,8 +423,7 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
 
 
 def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> list[HeldOutScore]:
-    """Score the classifier on the user's held-out maps. Return [] unless it was trained on user-labelled and bundled
-    maps."""
+    """Score the classifier on held-out maps that the user labelled. Return [] if no bundled maps were used."""
     own = {snapshot.facts[k]["map_id"] for k in snapshot.own}
     chosen = [fold.among(own) for fold in folds]
     chosen = [fold for fold in chosen if fold.map_ids]

@@ -115,7 +115,7 @@ def _auxiliary(rng: random.Random, *, parting: bool) -> Diagnostic:
 
 
 def linear_rule(task: str, sentence: GoldSentence, place: int) -> int:
-    """Predict a label from word order alone, such as the number (singular or plural) of the last noun before a word."""
+    """Predict a label from word order alone, such as whether the last noun before a word is plural."""
     words = [word.text for word in sentence.words]
     if task == AUXILIARY:
         return int(not any(word in _AUXILIARIES for word in words[:place]))
@@ -187,7 +187,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Layer weights [fit, layer] of a probe on a weighted sum of layers. Fits after the first use bootstrap samples."""
+    """Layer weights [fit, layer] of a probe on a weighted sum of layers. All fits except the first are bootstrapped."""
 
     property: str
     weights: np.ndarray

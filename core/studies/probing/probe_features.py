@@ -78,7 +78,7 @@ def kept_features(
     shapes: Sequence[tuple[int, ...]],
     fill: Callable[[Ragged], None],
 ) -> Ragged:
-    """Return the stored features of some texts, one array per text. Missing features are computed with `fill`."""
+    """Return the stored features of some texts, one array per text. If none are stored, compute them with `fill`."""
     told = json.dumps([FORMAT, kind, checkpoint.weights_hash, checkpoint.dtype, list(texts)], ensure_ascii=False)
     place = features_folder() / hashlib.sha256(told.encode()).hexdigest()[:24]
     if (place / DONE).is_file():
@@ -112,7 +112,7 @@ def half_precision(vectors: np.ndarray) -> np.ndarray:
 
 
 def texts_of(encodings: Sequence[Encoding]) -> list[str]:
-    """Return a string for each input that identifies its stored features."""
+    """Return the text and length of each input as one string, which is the key of its stored features."""
     return [f"{encoding.text}\t{encoding.pair}\t{len(encoding)}" for encoding in encodings]
 
 
@@ -149,7 +149,7 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Compute the attention between words as [layer × head, word, word], or read it from disk."""
+    """Return the attention between words, as [layer × head, word, word]. Results are cached on disk."""
     heads = len(checkpoint.all_heads)
     shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 
@@ -160,7 +160,7 @@ def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Compute the input embeddings of words [word, hidden], scaled to a mean norm of 1, or read them from disk."""
+    """Return the input embeddings of words [word, hidden]. They are scaled to a mean norm of 1 and cached on disk."""
     size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
     shapes = [(len(tagged.words), size) for tagged in part.sentences]
 
@@ -175,7 +175,7 @@ def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Compute the output of each layer for each word, as [word, layer, hidden], or read it from disk."""
+    """Return the output of each layer for each word, as [word, layer, hidden]. Outputs are cached on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(tagged.words), checkpoint.layers + 1, hidden) for tagged in part.sentences]
 
@@ -190,7 +190,7 @@ def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
-    """Compute the vector of each token in each layer, as [token, layer, hidden], or read the vectors from disk."""
+    """Return the vector of each token in each layer, as [token, layer, hidden]. Vectors are cached on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(encoding), checkpoint.layers + 1, hidden) for encoding in encodings]
 

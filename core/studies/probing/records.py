@@ -64,7 +64,7 @@ class SurvivorClass(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbedLayer(Valued):
-    """The accuracy of a probe on one layer for n words, compared with a control task and with random weights."""
+    """The accuracy of a probe on one layer, compared with a control task and with random weights. `n` counts words."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe",)
     FIGURE = Figure("value", "{probe} probe of {property}")

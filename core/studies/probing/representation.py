@@ -33,7 +33,7 @@ class RepresentationOptions(InputOptions):
 
 
 @dataclass(frozen=True)
-class Alike:
+class RepresentationPartial:
     """The similarity of token vectors and the entropy of attention, for each input. Undefined values are NaN.
 
     Attributes:
@@ -45,10 +45,10 @@ class Alike:
     entropy: np.ndarray
 
 
-class RepresentationStudy(Study[RepresentationOptions, Alike]):
+class RepresentationStudy(Study[RepresentationOptions, RepresentationPartial]):
     """Measure, for each layer, the similarity of token vectors and the entropy of attention."""
 
-    name, options, partial = "representation", RepresentationOptions, Alike
+    name, options, partial = "representation", RepresentationOptions, RepresentationPartial
     question = "How similar are the token vectors of each layer?"
     kinds = (LayerSimilarity,)
     called = "How alike vectors are in {checkpoint}"
@@ -60,7 +60,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
             raise InputError(f"At least two inputs must be compared; got {len(rows)}. Raise `--limit`.")
         return [Unit("rows", size=max(1, sum(len(row.text) + len(row.pair or "") for row in rows) // 4))]
 
-    def run(self, options: RepresentationOptions, unit: Unit) -> Done[Alike]:
+    def run(self, options: RepresentationOptions, unit: Unit) -> Done[RepresentationPartial]:
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint)
         rows = inputs_of_task(options)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
@@ -73,9 +73,9 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
         likeness = similarities(vectors.astype(np.float32), [number for number, _ in tokens], types, seed=options.seed)
         entropies = Entropies(len(encodings), checkpoint.layers)
         capture.running.run(checkpoint, encodings, [entropies])
-        return Done(Alike(likeness, entropies.means), provenance(checkpoint, [row.id for row in rows]))
+        return Done(RepresentationPartial(likeness, entropies.means), provenance(checkpoint, [row.id for row in rows]))
 
-    def results(self, options: RepresentationOptions, merged: Alike) -> list[LayerSimilarity]:
+    def results(self, options: RepresentationOptions, merged: RepresentationPartial) -> list[LayerSimilarity]:
         values = dict(zip(PAIR_KINDS, merged.similarity, strict=True))
         values |= {kind + BEYOND: values[kind] - values[RANDOM_PAIRS] for kind in PAIR_KINDS[1:]}
         task = task_of(options.task).key
@@ -141,7 +141,7 @@ PAIR_KINDS = (RANDOM_PAIRS, SAME_WORD, SAME_INPUT)
 def similarities(
     vectors: Float[np.ndarray, "token layer hidden"], inputs: Sequence[int], types: Sequence[str], *, seed: int = 0
 ) -> Float[np.ndarray, "kind input layer"]:
-    """Compute the mean cosine between token vectors, for each kind of token pair, input and layer.
+    """Compute mean cosines between token vectors, as [kind of token pair, input, layer].
 
     "random" pairs a token with a random token of another input, "same word" with a token of the same type in another
     input, and "same input" with the mean vector of its input (Ethayarajh's intra-sentence similarity).

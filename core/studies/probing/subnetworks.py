@@ -306,8 +306,8 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def first_loss(steps: Sequence[Subnetwork]) -> tuple[str, Subnetwork | None]:
-    """Describe in a sentence which fraction of the weights can be pruned without a significant loss. The sentence is
-    empty if there is no such fraction. Also return the first step with a significant loss, or None."""
+    """Return a sentence on the fraction of weights that can be pruned without a significant loss, or "" if there is
+    none. Also return the first step with a significant loss, or None."""
     moment = "after" if any(step.moment == "after" for step in steps) else "before"
     ordered = sorted(
         (step for step in steps if step.moment == moment and step.scope == steps[0].scope),

@@ -160,7 +160,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             gold = read_part(options.treebank, part, options.limit)
             parts.append(studies.probing.probe_features.readable(checkpoint, part, gold.sentences))
             left_out += [*gold.left_out, *parts[-1].left_out]
-        with_words = [seen(checkpoint, part, words=True) for part in parts]
+        with_words = [sentences_of(checkpoint, part, words=True) for part in parts]
         parsed, drawn = probes(with_words, parts[2], random=random, seed=options.seed)
         heads: tuple[SingleHeads, ...] = ()
         if not random:
@@ -258,7 +258,7 @@ def parsed_of(
 
 
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
-    """Evaluate baseline trees, in which words attach to a neighbour or at a fixed distance chosen on train."""
+    """Evaluate baselines that attach words to a neighbour or at a constant distance. Distances are chosen on train."""
     known = [
         (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
         for sentence in train.sentences
@@ -290,8 +290,8 @@ def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
 # ---------------------------------------------------------------- probes
 
 
-def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
-    """Collect the attention between words, the gold trees and, optionally, the word embeddings of one split."""
+def sentences_of(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
+    """Collect the attention between words, the gold trees and, if `words` is True, the word embeddings of one split."""
     return probing.attention.Sentences(
         studies.probing.probe_features.word_maps_of(checkpoint, part),
         [heads_of(sentence) for sentence in part.sentences],
@@ -318,12 +318,12 @@ def probes(
         parsed.append(parsed_of("probe", name, test.sentences, [probing.attention.greedy(arcs) for arcs in scores]))
         if name == ATTENTION:
             shown = (pair for pair in zip(test.sentences, scores, strict=True) if 4 <= len(pair[0].words) <= 24)
-            drawn = tuple(draw(sentence, of_words) for sentence, of_words in islice(shown, TREES))
+            drawn = tuple(tree_example(sentence, of_words) for sentence, of_words in islice(shown, TREES))
     return parsed, drawn
 
 
-def draw(sentence: object, scores: np.ndarray) -> TreeExample:
-    """Find the most likely tree for log probabilities [word, candidate]. Candidate 0 stands for the root."""
+def tree_example(sentence: object, scores: np.ndarray) -> TreeExample:
+    """Find the most likely tree of a sentence from log probabilities [word, candidate]. Candidate 0 is the root."""
     words = sentence.words  # type: ignore[attr-defined]
     heads = scoring.trees.likeliest_tree(scores)
     places = np.where(heads == np.arange(len(heads)), 0, heads + 1)

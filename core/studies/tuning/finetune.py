@@ -348,7 +348,7 @@ def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
 
 
 def runs_folder(out: str | None) -> Path:
-    """Return the folder for fine-tuned checkpoints. If none is given, it is a folder next to the database."""
+    """Return the folder for fine-tuned checkpoints. The default is a folder next to the database."""
     return config.inside(out, to_write=True) if out else config.settings().runs / "finetuned"
 
 
@@ -413,7 +413,7 @@ def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
 
 
 def scores_of(figures: Mapping[str, float | None]) -> dict[str, Any]:
-    """Convert metrics by name to fields of a score record, in which undefined metrics are NaN."""
+    """Convert a dictionary of metrics to fields of a score record. Undefined metrics become NaN."""
     return {name: or_nan(value) for name, value in plain(figures).items()}
 
 
@@ -429,7 +429,7 @@ def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
 
 
 def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
-    """State that a score is not significantly above that of a constant prediction. Return "" if it is above."""
+    """State that a score is not significantly above that of a constant prediction. Otherwise, return ""."""
     rows = next((run.dev_rows for run in scores if (run.kind, run.task) == ("run", score.task)), None)
     if not rows:
         return ""

@@ -11,7 +11,7 @@ from ..records import Figure, Result, Valued, picked, stated
 
 @dataclass(frozen=True, kw_only=True)
 class TunedScore(Result):
-    """The scores of a fine-tuned model, their means over seeds, or those of a constant prediction. NaN if undefined.
+    """Scores of one fine-tuned model, mean scores over seeds, or scores of a constant prediction. NaN if undefined.
 
     Attributes:
         kind: "run"; "mean" over runs of an initialisation; "baseline", a constant prediction.
@@ -76,7 +76,7 @@ class TunedRunScore(TunedScore):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedPatternChange(Result):
-    """The score with fixed attention patterns minus that with learned attention, for one task, averaged over seeds."""
+    """The change in task score, averaged over seeds, if attention patterns are fixed instead of learned."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("change",)
     FIGURE = Figure("score", "change of {metric} with heads held|{task}", "{initialisation}")
