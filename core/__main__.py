@@ -45,8 +45,8 @@ COMMANDS = {
     "maps": ("maps:maps", "Save the attention maps of a sentence or pair as NPZ, or as an interactive page."),
     "heads": (
         "heads:heads",
-        "Rank heads by attention between a target and a frame element of one sentence, compared with other "
-        "positions at the same distance (Fig. 3 of Kovaleva et al. 2019).",
+        "Rank heads by attention between a target and a frame element in one sentence (Fig. 3 of Kovaleva et al. "
+        "2019). The baseline is attention between other positions at the same distance.",
     ),
     "export": ("database:export", "Export every table of the database to DIR as Parquet."),
     "import": (

@@ -193,8 +193,8 @@ def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head,
 
 
 def classes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return each head's most frequent pattern class on one task (`kind`), and the share of the head's maps in this
-    class (`value`)."""
+    """Return the most frequent pattern class of each head on one task. The column `kind` contains the class, and
+    `value` the share of the head's maps in this class."""
     shares = scores[scores["score"].str.startswith(CLASS_SHARE) & scores["value"].notna()]
     best = shares.sort_values("value", ascending=False, kind="stable").drop_duplicates(["layer", "head"])
     return best.assign(kind=best["score"].str.removeprefix(CLASS_SHARE))

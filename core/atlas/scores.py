@@ -163,7 +163,7 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the result rows that contain a head score. For a position in the similarity plot, also yield one row per
+    """Yield the result rows that contain a head score. Positions in the similarity plot also yield one row per
     coordinate."""
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
@@ -193,7 +193,7 @@ TASK, LIMIT = "sst2", 300
 
 
 def measured(checkpoint: str, task: str | None = None) -> list[ScoreRow]:
-    """Measure head scores with the studies in STUDIES on up to LIMIT dev examples of a task (by default TASK).
+    """Measure the scores of heads on a task (by default TASK). The studies in STUDIES use at most LIMIT dev examples.
 
     Studies that the checkpoint does not support are left out. If all are unsupported, raises the error of the first
     one, usually a CheckpointError or InputError.
@@ -258,8 +258,8 @@ def left_out(db: Database | None, checkpoint: str) -> str:
 
 
 def framed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of scores with the columns and types of ScoreRow. If a study stores corrected p values,
-    the column `q` repeats them."""
+    """Give a table of scores the columns and types of ScoreRow. If a study corrects its p values, the columns `p` and
+    `q` are equal."""
     if "p" in rows and "q" in rows:
         studies = rows["score"].str.split("/").str[0]
         mine = studies.isin([study for study in studies.unique() if p_is_corrected(study)])
@@ -268,7 +268,7 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Append the rows of `others` with a task and score name that do not occur together in `scores`."""
+    """Append the rows of `others` whose combination of task and score name does not occur in `scores`."""
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))

@@ -59,8 +59,8 @@ class HeadsOptions:
 
 @of_record(HeadsOptions)
 def heads(asked: HeadsOptions, form: Form) -> None:
-    """Rank heads by attention between a target and a frame element of one sentence, compared with other positions at
-    the same distance (Fig. 3 of Kovaleva et al. 2019)."""
+    """Rank heads by attention between a target and a frame element in one sentence (Fig. 3 of Kovaleva et al. 2019).
+    The baseline is attention between other positions at the same distance."""
     marked = asked.annotated
     opened = models.opening.open_checkpoint(asked.checkpoint, revision=asked.revision)
     for note in opened.notes:

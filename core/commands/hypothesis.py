@@ -27,8 +27,8 @@ app = typer.Typer(help="Register hypotheses about heads before testing them.", n
 
 @dataclass(frozen=True)
 class Adding:
-    """Options for registering hypotheses: the claim, the heads, and the examples that suggested or will test the
-    claim."""
+    """Options for registering hypotheses: the claim, the heads, the examples that suggested the claim, and the test
+    examples."""
 
     checkpoint: Annotated[str, Flag("checkpoint: bundled name, local folder or hub ID", argument=True)]
     head: Annotated[

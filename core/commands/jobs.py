@@ -81,7 +81,7 @@ def _option(typed: str) -> tuple[str, Any]:
 @app.command()
 @with_form
 def resume(job: Id, *, form: Form, where: JobPlacement) -> None:
-    """Resume a stopped job and print its result rows. Failed units are run again."""
+    """Resume a stopped job and print its result rows. Units of work that failed are run again."""
     with _opened(where) as db:
         api.resume(db, job)
         run = follow(db, job)
@@ -115,7 +115,7 @@ def cancel(job: Id) -> None:
 @app.command()
 @with_form
 def show(job: Id, *, form: Form) -> None:
-    """Show the units of a job with their states and errors."""
+    """Show the states and errors of the units of work in a job."""
     with _opened() as db:
         job_record = store.one_job(db, job)
         show_rows(one_job(db, job).title, job_record, _records(store.unit_outcomes(db, job)), form)

@@ -35,8 +35,8 @@ def export_command(
     *,
     form: Form,
 ) -> None:
-    """Export all labels, including retracted ones, with their attention maps to a file. The command `import` restores
-    them from it without loss."""
+    """Export all labels and their attention maps to a file, including retracted labels. The command `import` restores
+    the labels from this file without loss."""
     if not file.parent.is_dir():
         raise InputError(
             f"The folder of the output file must exist; {file.parent} does not. Create the folder, or choose "
@@ -139,8 +139,8 @@ class Retiring:
 @app.command("retire")
 @of_record(Retiring)
 def retire_command(asked: Retiring, form: Form) -> None:
-    """Retract labels of any annotator. Nothing is deleted. If the annotator labelled the map before, that label is
-    valid again."""
+    """Retract labels of any annotator without deleting them. An earlier label of the same map by the same annotator
+    becomes valid again."""
     if bool(asked.events) == bool(asked.unknown):
         raise InputError(
             "Labels to retract must be given either as event IDs or as --unknown CLASS_SET; got both or neither. "

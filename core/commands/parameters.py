@@ -57,8 +57,8 @@ def with_form(do: Callable[..., None]) -> Callable[..., None]:
 
 
 def signed_by(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
-    """Set the signature from which typer reads the options of a command, and return the function. The options are
-    `options`, and those in `beside` for output format and placement."""
+    """Give a function the signature from which typer reads the options of a command. `beside` adds options for output
+    format and placement of jobs."""
     return _signed(run, [*(_parameter(option) for option in options if option.flag), *_beside(beside)])
 
 

@@ -198,7 +198,7 @@ def class_set_with(source: str) -> str:
 
 
 def trained_without(source: str) -> "Classifier":
-    """Train a pattern classifier on bundled labels, without those for the checkpoints in one label source."""
+    """Train a pattern classifier on bundled labels. Labels for checkpoints that occur in `source` are left out."""
     class_set = class_set_with(source)
     lines = lines_of(read_text(config.ANNOTATIONS / source / "maps.jsonl"))
     checkpoints = {json.loads(line)["checkpoint"] for line in lines}

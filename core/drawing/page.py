@@ -85,7 +85,7 @@ class _Placed:
 
 
 def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = MOST_BYTES) -> str:
-    """Create a self-contained HTML page of text, charts, tables and maps. Raises InputError if the maps do not fit."""
+    """Create a self-contained HTML page of text, charts, tables and maps. Raises InputError if maps are too large."""
     parts = list(parts)
     packed = iter(pack_together([grid for part in parts for grid in _grids_of(part)], most))
     placed = [
@@ -223,7 +223,7 @@ class MapsSource:
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
     def with_command(self, out: str = "maps.html") -> "MapsSource":
-        """Return a copy whose `command` saves the attention maps to a file."""
+        """Return a copy with the terminal command that saves these attention maps to the file `out`."""
         words = ["maps", self.checkpoint, "--text", self.text]
         words += ["--pair", self.pair] if self.pair is not None else []
         words += ["--revision", self.revision] if self.revision else []

@@ -20,7 +20,7 @@ FULL = 65535  # represents a weight of 1; hovering is accurate to 1 / FULL
 
 
 def as_bytes(maps: np.ndarray) -> bytes:
-    """Pack attention weights [*axes, query, key] as little-endian uint16. FULL means 1, and NaN becomes 0."""
+    """Pack attention weights [*axes, query, key] as little-endian uint16: FULL for a weight of 1, and 0 for NaN."""
     return np.rint(np.clip(np.nan_to_num(maps), 0, 1) * FULL).astype("<u2").tobytes()
 
 

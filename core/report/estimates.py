@@ -22,7 +22,7 @@ def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
 
 
 def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:
-    """Average estimates over heads or layers, including the bounds of their intervals. Without estimates, return None.
+    """Average estimates and their confidence bounds over heads or layers. Return None if there are no estimates.
 
     The interval is conservative under any dependence, because the standard deviation of a mean never exceeds the mean
     of the standard deviations.

@@ -60,9 +60,8 @@ class StepResult:
         return Score.among(self.rows)
 
     @property
-    def question(self) -> Row:
-        """Return the options of this step, except the fine-tuned checkpoints. Steps that differ only in the fine-tuning
-        seed have equal options."""
+    def shared_options(self) -> Row:
+        """Return the options of this step, except those that differ between fine-tuning seeds."""
         return {name: value for name, value in self.step.asked.items() if name not in ("after", "compare")}
 
     def by_tuned(self) -> dict[str, list[Row]]:
@@ -99,7 +98,7 @@ class Evidence:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, part: Part, task: str | None = None) -> list[StepResult]:
-        """Return the non-empty results of a part, optionally for one task, in the order of the report."""
+        """Return the non-empty results of a part of the report, in order. `task` limits them to one task."""
         results = [result for result in self.results if result.step.part == part and result.rows]
         return [result for result in results if task is None or result.task == task]
 
@@ -108,7 +107,7 @@ class Evidence:
         seed_results = [
             candidate
             for candidate in self.of(OTHER_SEEDS[result.step.part], result.task)
-            if candidate.question == result.question
+            if candidate.shared_options == result.shared_options
         ]
         by_checkpoint: dict[str, StepResult] = {}
         for seed_result in (result, *seed_results):
@@ -118,14 +117,14 @@ class Evidence:
         return [seed_result for checkpoint, seed_result in by_checkpoint.items() if _recipe_of(checkpoint) == recipe]
 
     def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
-        """Return the ablations or pruning curves for each task. Cross-fitted results replace other results on the same
+        """Return the ablation or pruning results of each task. Cross-fitted results replace other results on the same
         task."""
         crossed = {result.task: result for result in self.of(ON_TRAIN_ROWS[part])}
         return [crossed.get(result.task, result) for result in self.of(part)]
 
     def tuned_from(self, *initialisations: str) -> list[StepResult]:
-        """Return the fine-tuning scores of every task. Scores that are cross-fitted for all `initialisations` replace
-        other scores on the same task."""
+        """Return the fine-tuning scores of each task. Cross-fitted scores replace other scores if they cover all
+        `initialisations`."""
         crossed = {
             result.task: result
             for result in self.of(Part.CROSSED_SCORES)
@@ -134,7 +133,7 @@ class Evidence:
         return [crossed.get(result.task, result) for result in self.of(Part.TUNING)]
 
     def one(self, part: Part, task: str | None = None) -> StepResult | None:
-        """Return the first result of a part of the report, optionally for one task, or None."""
+        """Return the first result of a part of the report, or None. `task` limits the search to one task."""
         return next(iter(self.of(part, task)), None)
 
     def by_task(self, part: Part) -> dict[str, StepResult]:

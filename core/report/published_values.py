@@ -44,7 +44,7 @@ FLAWS = {  # why a printed number cannot be compared with measurements
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure or table of a source. The report compares its numbers with measured numbers."""
+    """A figure or table in a publication. The report compares its numbers with measured numbers."""
 
     id: ExhibitId
     title: str

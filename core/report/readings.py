@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Counted(Result):
-    """The sample size of a result row from any study."""
+    """A result row of any study, reduced to its sample size."""
 
     n: int
 

@@ -94,8 +94,8 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Pair each measured number with the published number for the same task, item and condition. `missing` gives the
-    reason, by task, if a published number was not measured."""
+    """Pair each measured number with the published number for the same task, item and condition. `missing` maps tasks
+    to the reason why published numbers were not measured."""
     values: list[ValueRecord] = []
     used: set[Figure] = set()
     for ours in measured:

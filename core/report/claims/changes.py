@@ -48,7 +48,7 @@ MOST = 0.5  # as a fraction of the heads
 
 @for_each(Part.MATCH)
 def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether most heads have a counterpart with the same layer and head number after fine-tuning.
+    """Test whether, after fine-tuning, the counterparts of most heads have the same layer and head number.
 
     A counterpart is matched one to one and significantly more similar than random weights, in both halves of the
     inputs. The interval covers heads (Wilson) and, with several seeds, also seeds (Student's t). The squares of both
@@ -104,8 +104,8 @@ def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) 
 
 
 def gain(result: StepResult, feature: str) -> Estimate | None:
-    """Compute how much fine-tuning increases the attention to a feature, averaged over all heads. Return None if this
-    was not measured."""
+    """Compute how much fine-tuning increases the mean attention of heads to a feature. Return None if this is
+    unknown."""
     mean = over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint="difference"))
     return None if mean is None or mean.low is None else -mean  # the study's difference is before less after
 
@@ -123,11 +123,11 @@ def said_of_seeds(gains: Sequence[Estimate]) -> str:
 
 @for_each(Part.FEATURES, "mrpc", "rte", "qqp")
 def more_to_nouns(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fine-tuning increases the attention of some heads to nouns, and of some heads to objects. The tests
-    are corrected for the number of heads.
+    """Test whether fine-tuning increases the attention of at least one head to nouns, and of at least one to objects.
+    Both tests are corrected for the number of heads.
 
-    With several seeds, this must hold in every seed. In addition, more heads must increase in all seeds than expected
-    by chance (p at most .025), or heads must increase on average, with examples and seeds in the interval.
+    With several seeds, this must hold in every seed. In addition, attention must increase in all seeds for more heads
+    than expected by chance (p at most .025), or on average over heads, with examples and seeds in the interval.
     """
     return some_heads_gain(evidence, result, ("noun", "object"))
 

@@ -82,9 +82,9 @@ def gradient_and_gate(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SHAPLEY)
 def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether pruning heads by gradient (Michel et al.) works nearly as well as pruning by Shapley value. On
-    average over pruning steps, pruning by gradient may preserve at most 5 % less of the full logit difference. Both
-    pruning orders were determined on other examples."""
+    """Test whether pruning heads by gradient (Michel et al.) is nearly as good as pruning by Shapley value. The
+    remaining share of the logit difference may be at most 0.05 lower, averaged over pruning steps. Both pruning orders
+    were determined on other examples."""
     contrasts, sums = OrderContrast.among(result.rows), ShapleySum.among(result.rows)
     if not contrasts or not sums or not sums[0].with_all > 0:
         return None
@@ -105,8 +105,8 @@ def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None
 
 @for_each(Part.SHAPLEY)
 def all_combinations(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """State how many subsets of heads exist (2 to the power n), without a statistical test. Also state how many heads
-    have a Shapley value whose interval excludes 0. Shapley values are estimated from a sample of head orders."""
+    """Report that n heads have 2 to the power n subsets. No statistical test is needed. Also report how many heads have
+    a Shapley value whose interval excludes 0."""
     heads = ShapleyHead.among(result.rows)
     if not heads:
         return None
@@ -258,8 +258,8 @@ def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 def shared_heads(evidence: Evidence) -> list[Outcome]:
     """Test whether more than half of the heads that matter for STS-B or RTE matter for both. A head matters if its
-    ablation significantly lowers the score, corrected over heads. The claim fails if more than half of these heads cost
-    significantly less than one point on one of the tasks."""
+    ablation significantly lowers the score, corrected over heads. The claim fails if, for more than half of these
+    heads, ablation costs significantly less than one point on at least one task."""
     stsb, rte = evidence.one(Part.HEADS, "stsb"), evidence.one(Part.HEADS, "rte")
     if stsb is None or rte is None:
         return untested(evidence, Part.HEADS, "stsb" if stsb is None else "rte")

@@ -44,8 +44,8 @@ NO_LAST = "The features were measured without the last token of the first senten
 
 @for_each(Part.FEATURES)
 def first_and_last(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether heads attend more to the first and last token than to tokens nearby, but less after fine-tuning. The
-    last token is that of the first sentence. Weights are means over heads."""
+    """Test whether heads attend more to the first token, and to the last token of the first sentence, than to tokens
+    nearby. Fine-tuning must reduce this attention. Weights are averaged over heads."""
     decisions, sentences = [], []
     for feature in ("first", "last"):
         scores = picked(result.scores, statistic="max", feature=feature, checkpoint=evidence.checkpoint)
@@ -76,9 +76,9 @@ def sixteen_layers(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.LAYERS, "rte", swept=True)
 def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether ablating layer 5 of 12 (or at the same depth) raises the score on RTE, but ablating layer 1 does
-    not. Gains are corrected over layers. The claim fails if ablating layer 5 lowers the score, or if only ablating
-    layer 1 raises it."""
+    """Test whether ablating layer 5 of 12 raises the score on RTE, but ablating layer 1 does not. Other models use the
+    layer at the same relative depth. Gains are corrected over layers. The claim fails if ablating layer 5 lowers the
+    score, or if only ablating layer 1 raises it."""
     layer_changes = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
     if len(layer_changes) < 3:
         return None
@@ -160,7 +160,7 @@ def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | N
 
 
 def keeps_its_role(evidence: Evidence) -> list[Outcome]:
-    """Test whether fewer than half of the roles of heads on single tasks are also the role over all tasks.
+    """Test whether the role of a head on one task is also its role over all tasks in fewer than half of the cases.
 
     Roles by Clark et al.'s rules: more than half of the weight on the previous or next token, more than 0.6 on
     separators or the first position. The interval is Wilson's over heads. Roles of a head on several tasks are
@@ -228,7 +228,8 @@ def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.FEATURES, "qnli")
 def more_to_negation(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fine-tuning on QNLI increases the attention of some heads to negation, corrected over heads."""
+    """Test whether fine-tuning on QNLI increases the attention of any head to negation, with correction for multiple
+    heads."""
     return _of_own_rows(evidence, some_heads_gain(evidence, result, ("negation",)))
 
 

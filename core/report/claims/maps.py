@@ -140,9 +140,8 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
 
 
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
-    """Test whether feed-forward outputs, not embeddings, explain why heads attend mostly to separators. In the
-    decomposition of Elhage et al. (2021), they must explain a larger share of the variance of attention scores than
-    embeddings, by more than 0.1."""
+    """Test whether feed-forward outputs, not embeddings, explain why heads attend mostly to separators. Feed-forward
+    outputs must explain a larger share of the variance of attention scores, by more than 0.1 (Elhage et al. 2021)."""
     shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
     if shares is None or not statistics:
         return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
@@ -185,8 +184,8 @@ NO_FRAMES = (
 
 
 def repeated_patterns(evidence: Evidence) -> list[Outcome]:
-    """Test whether more than half of the heads resemble another head on the same inputs more than themselves on other
-    inputs. Each difference must be significant after correction over heads.
+    """Test whether more than half of the heads are closer to another head on the same inputs than to themselves on
+    other inputs. Each difference must be significant after correction over heads.
 
     Their fraction must also be above that of random weights, so that the claim cannot hold if all heads of random
     weights are closer. The nearest head is chosen on other inputs than those on which it is measured.
@@ -238,8 +237,8 @@ NO_SPECIAL_TOKENS = "A decoder has no [CLS] and no [SEP]."
 
 @for_each(Part.FRAMES)
 def percentile(evidence: Evidence, result: StepResult) -> Outcome:
-    """Count the heads at or above the 99th percentile of all heads. This count depends only on the number of heads, so
-    the published claim is a known error."""
+    """Count the heads at or above the 99th percentile of all heads. The published claim is a known error, because this
+    count depends only on the number of heads."""
     summary = readings.frames(result.rows).summary
     total = summary.layers * summary.heads
     always = total - int(np.ceil(0.99 * (total - 1)))
@@ -253,8 +252,8 @@ def percentile(evidence: Evidence, result: StepResult) -> Outcome:
 
 @for_each(Part.FRAMES)
 def survivors(evidence: Evidence, result: StepResult) -> Outcome:
-    """Test whether at least one head attends along frame links more than each of four null models predicts, corrected
-    over heads (Benjamini and Hochberg).
+    """Test whether at least one head attends along frame links more than each of four null models predicts. P values
+    are corrected over heads (Benjamini and Hochberg).
 
     Two null models vary the position, and two vary which word attends. The claim fails if the weight of every head is
     below its highest positional null plus a tenth of all weight.
@@ -294,8 +293,8 @@ def _beyond(head: FrameHead) -> Estimate:
 
 
 def only_the_sink(evidence: Evidence) -> list[Outcome]:
-    """Test whether 90 % of the GPT-2 heads have a weight above 0.4 on frame links, without attention to the first
-    token."""
+    """Test whether 90 % of the GPT-2 heads have a weight above 0.4 on frame links. Attention to the first token is
+    excluded."""
     with_first, without_first = evidence.one(Part.SINK), evidence.one(Part.SINKLESS)
     if with_first is None or without_first is None:
         return untested(evidence, Part.SINK)
@@ -311,8 +310,8 @@ def only_the_sink(evidence: Evidence) -> list[Outcome]:
 
 
 def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
-    """Test whether ablating heads that attend along frame links lowers the score by at most one point. The two heads
-    with the largest weight on frame links are tested, even if they do not exceed the null distributions."""
+    """Test whether ablating the two heads with the largest weight on frame links lowers the score by at most one point.
+    These heads are tested even if their weight is not larger than the null models predict."""
     result = evidence.one(Part.FRAMES)
     if result is None:
         return untested(evidence, Part.FRAMES)
@@ -379,7 +378,7 @@ def early_and_late(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def feature_means(result: StepResult, checkpoint: str, features: Sequence[str] = LOOKED_AT) -> dict[str, Estimate]:
-    """Compute the mean attention weight over heads on each feature that occurs in at least one input."""
+    """Compute the mean attention weight of all heads on each feature. Features that no input contains are left out."""
     means = {
         feature: over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint=checkpoint))
         for feature in features
@@ -403,7 +402,7 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
     words = [score for score in scores if score.feature not in SPECIAL]
     if not special or not words:
         return None
-    (least, most, value), (least_words, most_words, value_words) = striped(special), striped(words)
+    (least, most, value), (least_words, most_words, value_words) = stripe_fractions(special), stripe_fractions(words)
     if not most and not most_words:
         return Outcome(
             UNTESTED, f"No head has a stripe: {NEARLY_UNIFORM} of all weight more than on tokens nearby.", result.task
@@ -414,9 +413,9 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
     return found_by(result, decided(difference), sentence, result.n)
 
 
-def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
-    """Compute the fraction of heads with a vertical stripe by three rules. The stripe is significantly above the bound,
-    is not significantly below the bound, or has an estimate above the bound."""
+def stripe_fractions(scores: Sequence[Score]) -> tuple[float, float, float]:
+    """Return the lower bound, upper bound and estimate of the fraction of heads with a vertical stripe. The lower bound
+    counts heads with a significant stripe. The upper bound also counts undecided heads."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
@@ -455,8 +454,7 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Test whether [CLS] in the last layer attends more to [SEP] than to any other feature. For STS-B, RTE and QNLI,
-    the claim names punctuation instead of [SEP]. The weights are means over heads, after fine-tuning with every
-    seed."""
+    the claim names punctuation instead of [SEP]. Weights are averaged over heads and fine-tuning seeds."""
     seeds = [_classifying(seed_result, evidence.checkpoint) for seed_result in evidence.each_seed(result)]
     seed_weights = {
         name: [of_seed[name] for of_seed in seeds] for name in seeds[0] if all(name in of_seed for of_seed in seeds)

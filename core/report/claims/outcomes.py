@@ -244,8 +244,8 @@ def _within(change: Estimate, margin: float) -> Decision:
 
 
 def all_of(decisions: Iterable[Decision]) -> Decision:
-    """Combine decisions that must all hold. Return FAILS if any fails, and HOLDS if all hold. Otherwise, return the
-    undecided decision that needs the most examples."""
+    """Combine decisions into one: HOLDS if all hold, FAILS if any fails after Bonferroni correction, otherwise
+    UNDECIDED."""
     several = list(decisions)
     return _weakest([_of_several(decision, len(several)) for decision in several])
 
@@ -272,8 +272,8 @@ def _weakest(decisions: Sequence[Decision]) -> Decision:
 
 
 def times_until(estimate: Estimate, zero: float) -> float | None:
-    """Return how many times as many examples are needed for the confidence interval to exclude `zero`, if the estimate
-    stays the same."""
+    """Return the factor by which the number of examples must grow for the confidence interval to exclude `zero`. The
+    estimate is assumed to stay the same."""
     return _times(estimate.value - zero, _half(estimate, above=estimate.value > zero))
 
 

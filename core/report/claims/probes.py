@@ -66,8 +66,8 @@ def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | 
 
 @for_each(Part.PROBE)
 def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a probe in the second half of the layers follows the hierarchical rule, not the linear rule. Both
-    rules agree on the training sentences. In the embeddings, the hierarchical rule must be followed less."""
+    """Test whether probes on the second half of the layers find the main auxiliary by syntactic structure, not by word
+    order. Both rules fit the training sentences. Probes on the embeddings must follow the structure less."""
     layers = [
         layer
         for layer in ProbedLayer.defined(result.rows)
@@ -88,8 +88,8 @@ def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.TRANSFER)
 def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether classifiers on the middle third of the layers score higher on average than on either other third.
-    The outcome also names the best layer, which is chosen on other examples."""
+    """Test whether the mean score of classifiers is higher on the middle third of the layers than on each of the other
+    thirds. The outcome also names the best layer."""
     layers = [
         layer
         for layer in Transferred.defined(result.rows)

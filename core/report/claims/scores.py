@@ -271,8 +271,8 @@ def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.DEPENDENCIES)
 def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether the best head beats the best fixed distance for most dependencies, corrected over dependencies.
-    Heads are chosen on dev and compared on test."""
+    """Test whether the best head is more accurate than the best fixed-distance baseline for most dependencies. Heads
+    are chosen on dev and compared on test, with correction over dependencies."""
     labels: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
     dependency_scores = DependencyScore.among(result.rows)
     chosen = []

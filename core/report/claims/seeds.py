@@ -57,7 +57,7 @@ def score_of(score: TunedScore, metric: str, n: int) -> tuple[Estimate, Luck]:
 
 
 def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:
-    """Return a fine-tuning score with an interval over dev examples and, if there are several seeds, over seeds."""
+    """Return a fine-tuning score. Its interval covers dev examples and, with several seeds, also seeds."""
     return with_luck(*score_of(score, metric, n))
 
 
@@ -116,7 +116,7 @@ def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bo
 
 
 def needs(decision: Decision, rows: Estimate, luck: Luck, zero: float, *, more_rows: bool = True) -> Decision:
-    """Add an estimate of how many more examples and seeds would decide a claim, if the claim is undecided."""
+    """Add to an undecided decision how many more examples and seeds it needs. Return other decisions unchanged."""
     end = rows.low if rows.value > zero else rows.high
     distance = abs(rows.value - zero)
     if decision.word != UNDECIDED or not luck.spread or end is None or not distance:
@@ -156,8 +156,8 @@ def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
 
 
 def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
-    """Decide whether a mean over random seeds is above `zero`. Return FAILS only if it remains after correction for
-    `several` tests."""
+    """Decide whether a mean over random seeds is above `zero`. FAILS requires that the mean is significantly below
+    `zero` after correction for `several` tests."""
     rows, luck = mean_of_seeds(seeds)
     decision = decided_with(rows, luck, zero)
     if decision.word != FAILS or several < 2:

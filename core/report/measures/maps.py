@@ -78,7 +78,7 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
 
 
 def frames(evidence: Evidence) -> list[Measured]:
-    """Collect attention along frame links for named heads, the best head and the mean (Kovaleva et al., Fig. 3)."""
+    """Collect attention along frame links for selected heads, the best head and the mean (Kovaleva et al., Fig. 3)."""
     results = evidence.of(Part.FRAMES)
     return [value for result in results for value in _frames(result, ExhibitId.FRAMES, Condition.BEFORE)]
 
@@ -142,8 +142,8 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Collect the best head of each syntactic relation. A note states how much the head attends to other words at the
-    same distance (Kovaleva et al., Fig. 7)."""
+    """Collect the best head for each syntactic relation (Kovaleva et al., Fig. 7). A note compares the head with its
+    attention at the same distance elsewhere."""
     values = []
     for result in evidence.of(Part.RELATIONS):
         for task, feature, direction in dict.fromkeys(
@@ -163,7 +163,7 @@ def relations(evidence: Evidence) -> list[Measured]:
 
 
 def tokens(evidence: Evidence) -> list[Measured]:
-    """Collect the numbers of Fig. 7 in Kovaleva et al.: attention between related words, and attention of [CLS]."""
+    """Collect the numbers of Fig. 7 in Kovaleva et al.: attention between related words, and attention from [CLS]."""
     return [*relations(evidence), *classifying(evidence)]
 
 
@@ -194,15 +194,15 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """Count the heads with a value above a bound. The interval of the count is obtained by counting lower confidence
-    limits and upper confidence limits above the bound."""
+    """Count the heads with a value above `bound`. For the interval of the count, lower and upper confidence limits are
+    counted instead of values."""
     lows, highs = [score.low for score in some], [score.high for score in some]
     low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)
 
 
 def dependencies(evidence: Evidence) -> list[Measured]:
-    """Collect the best head and the best fixed distance for each dependency (Clark et al., Table 1)."""
+    """Collect the accuracy of the best head and the best fixed distance for each dependency (Clark et al., Table 1)."""
     values = []
     for result in evidence.of(Part.DEPENDENCIES):
         for label in dict.fromkeys(score.feature or "" for score in result.scores):

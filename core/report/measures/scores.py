@@ -267,7 +267,7 @@ def subnetworks(evidence: Evidence) -> list[Measured]:
 
 
 def head_maps(evidence: Evidence) -> list[HeadRecord]:
-    """Collect the values of single heads for heatmaps like Figs. 3, 5 and 8 in Kovaleva et al."""
+    """Collect one value per head for heatmaps like Figs. 3, 5 and 8 in Kovaleva et al."""
     records: list[HeadRecord] = []
     for result in evidence.of(Part.FRAMES):
         records += _map(result, ExhibitId.FRAMES, readings.frames(result.rows).heads, "mean largest weight")

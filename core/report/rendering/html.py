@@ -135,7 +135,7 @@ NO_MAPS = GridTabs({})
 
 
 def write_report(folder: Path, about: About, records: Records, *, figures: bool = False) -> Path:
-    """Write a report to a folder as HTML, Markdown, Parquet (and SVG) files, and return the path of report.html."""
+    """Write a report to a folder as HTML, Markdown, Parquet and optionally SVG. Return the path of report.html."""
     page = folder / "report.html"
     for name, content in parquet_files(records).items():
         write_whole(folder / name, content, StoreError)

@@ -42,8 +42,8 @@ def short(name: str) -> str:
 
 
 def numbers_of(claim: ClaimRecord) -> str:
-    """Summarise the statistic, margin and seeds behind the outcome of a claim. If more data would decide the claim,
-    also state how much."""
+    """State the statistic, margin and seeds behind the outcome of a claim, and the examples or seeds needed to decide
+    it."""
     parts = [f"{claim.said.removesuffix('.')}."]
     if claim.margin:
         parts.append(f"The margin is {claim.margin:g}.")
