@@ -164,7 +164,7 @@ def _options(
 
 
 def main() -> None:
-    """Run a command of this program. Errors for users print one message and exit with 2; Ctrl-C exits with 130."""
+    """Run a command of this program. Known errors exit with one message and status 2; Ctrl-C exits with status 130."""
     if signal.getsignal(signal.SIGINT) is _interrupted:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

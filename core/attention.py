@@ -127,7 +127,7 @@ def parse_heads(names: str) -> list[Head]:
 def visible_keys(
     queries: Int[np.ndarray, " query"], keys: int, *, causal: bool, window: int | None
 ) -> Bool[np.ndarray, "query key"]:
-    """Return a mask of the keys that each query can attend to among the first `keys` positions, without sinks."""
+    """Return a mask of the keys that each query can attend to. `keys` is the number of keys without attention sinks."""
     away = queries[:, None] - np.arange(keys)
     seen = away >= 0 if causal else np.ones_like(away, dtype=bool)
     if window is None:

@@ -75,12 +75,12 @@ class Settings:
 
     @property
     def runs(self) -> Path:
-        """Return the folder next to the database in which jobs save checkpoints."""
+        """Return the folder in which jobs save checkpoints. It is next to the database."""
         return self.database.expanduser().resolve().parent / "runs"
 
     @property
     def snapshots(self) -> Path:
-        """Return the folder next to the database for the labels and classifiers that jobs use."""
+        """Return the folder with the labels and classifiers that jobs use. It is next to the database."""
         return self.database.expanduser().resolve().parent / "snapshots"
 
 
@@ -285,8 +285,8 @@ def is_folder(path: str | Path) -> bool:
 
 
 def is_database(path: Path) -> bool:
-    """Return whether a path leads to the database or to a file next to it whose name begins with the name of the
-    database. Links are followed."""
+    """Return whether a path leads to the database or to one of its side files. Side files are in the same folder, and
+    their names begin with the name of the database. Links are followed."""
     database = settings().database.expanduser().resolve()
     if path.name.casefold().startswith(database.name.casefold()) and _is_same(path.parent, database.parent):
         return True  # letter case is ignored, as some file systems do
@@ -323,7 +323,8 @@ def inside(path: str | Path, *, to_write: bool = False) -> Path:
 
 
 def inside_whole(folder: str | Path) -> Path:
-    """Return a folder with ~ expanded. Raises InputError if users may not access it or the target of a link in it."""
+    """Return a folder with ~ expanded. Raises InputError if the folder, or a link in the folder, leads outside the
+    allowed folders."""
     whole = inside(folder)
     if settings().folders is None:
         return whole
@@ -335,8 +336,8 @@ def inside_whole(folder: str | Path) -> Path:
 
 
 def take_arguments(arguments: Sequence[str]) -> None:
-    """Read the arguments `--db PATH` and `--cluster ADDRESS` after `streamlit run app.py --`, which override the
-    environment."""
+    """Read the arguments `--db PATH` and `--cluster ADDRESS` after `streamlit run app.py --`. These arguments override
+    the environment."""
     names = {"--db": "ATLAS_DB", "--cluster": "ATLAS_CLUSTER"}
     values = [*arguments[1:], ""]
     for argument, following in zip(arguments, values, strict=False):

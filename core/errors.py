@@ -40,7 +40,7 @@ class StoreError(AtlasError):
 
 
 class JobError(AtlasError):
-    """Error raised if a job cannot be started, or if some of its units failed."""
+    """Error raised if a job cannot be started, or if some of its units of work failed."""
 
 
 class TrainingStoppedError(AtlasError):

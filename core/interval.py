@@ -16,7 +16,7 @@ def or_nan(value: float | None) -> float:
 
 
 def in_points(share: float | None) -> float | None:
-    """Return a share multiplied by 100, or None if it is None."""
+    """Convert a fraction to percentage points. None stays None."""
     return None if share is None else 100 * share
 
 

@@ -20,7 +20,7 @@ Reducer = Callable[[int, int, Any], None]
 
 @dataclass(frozen=True)
 class Needs:
-    """A request for sums over the attention maps of one input, which an observer needs for its measure.
+    """A request by an observer for sums over the attention maps of one input.
 
     Attributes:
         entropy: of each row, -sum p ln p.
@@ -46,8 +46,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class MapSums:
-    """The requested sums over the attention maps of one input in one layer. Arrays that were not requested by `Needs`
-    are empty.
+    """Sums computed from the attention maps of one input in one layer. Arrays that were not requested are empty.
 
     Attributes:
         entropies: nats, [head, query].
@@ -81,7 +80,7 @@ class Streamed(Protocol):
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Return a 0/1 matrix [key, set] for `Needs.values`. An entry is 1 if the key is in the set."""
+    """Return a matrix [key, set] with 1 if the key is in the set, otherwise 0."""
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1
@@ -111,7 +110,7 @@ def together(parts: Sequence[Needs]) -> Needs:
 
 
 def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums]:
-    """Return the sums that each measure requested, given the sums for the merged request (`together`)."""
+    """Split the sums for a merged request (see `together`) into the sums for each original request."""
     handed, value, cell = [], 0, 0
     for part in parts:
         width = 0 if part.values is None else part.values.shape[1]

@@ -41,8 +41,8 @@ def advance(tokens: float) -> None:
 
 
 def within(tokens: float) -> None:
-    """Report how many tokens a running forward pass has processed. They count as done only when the pass ends and calls
-    `advance`."""
+    """Report the number of tokens processed so far in a running forward pass. It is temporary until `advance` is called
+    at the end of the pass."""
     if (count := _count.get()) is not None:
         count.write(count.done + tokens)
 

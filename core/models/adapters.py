@@ -45,9 +45,9 @@ class Adapter:
     def file(self) -> Path:
         return self.folder / WEIGHTS
 
-    def base_beside(self) -> Path | None:
-        """Return the folder of the base model, as named in the adapter settings or near the adapter. None if the folder
-        is missing."""
+    def base_folder(self) -> Path | None:
+        """Find the base model at the path in the adapter settings or near the adapter. Return its folder, or None if
+        the base model is not found."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():

@@ -208,7 +208,7 @@ class Checkpoint:
         return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
-        """Tokenize a target text for a decoder after a start token. Raises CheckpointError if there is none."""
+        """Tokenize a target text for a decoder. Raises CheckpointError if the config defines no start token."""
         config = self.model.config
         start = getattr(config, "decoder_start_token_id", None)
         if start is None:

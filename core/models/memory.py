@@ -28,7 +28,7 @@ def has_bfloat16() -> bool:
 
 @cache
 def is_intel() -> bool:
-    """Return whether Intel made the CPU. On other CPUs, MKL, which multiplies matrices in torch, is slow."""
+    """Return whether the CPU is made by Intel. MKL, which PyTorch uses for matrix products, is slow on other CPUs."""
     if (processors := Path("/proc/cpuinfo")).is_file():
         return b"GenuineIntel" in read_bytes(processors)
     return "Intel" in platform.processor()

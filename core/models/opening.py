@@ -50,8 +50,8 @@ from .weights import (
 TRAINING = "training.json"
 
 
-def refuse_held(folder: Path, name: str) -> None:
-    """Raise CheckpointError if a model was trained with fixed attention patterns, which its files do not contain."""
+def refuse_fixed_patterns(folder: Path, name: str) -> None:
+    """Raise CheckpointError if heads were trained with fixed attention patterns, which weight files do not store."""
     try:
         told = json.loads(read_in(folder, TRAINING))
     except (InputError, OSError, ValueError, RecursionError):
@@ -217,8 +217,8 @@ def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Return a tuple with one message if the model does not use some weights of its checkpoint, otherwise an empty
-    tuple. Buffers, such as positions and masks, may be unused.
+    """Check that a model uses all weights of its checkpoint. Return one message if some weights are unused, otherwise
+    an empty tuple. Buffers, such as positions and masks, may be unused.
 
     `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
     if weights of the embeddings or layers are unused.
@@ -420,7 +420,7 @@ def open_checkpoint(
             "installed file has another SHA-256. Install it again: "
             f"{config.how_to_install(name, again=True)}."
         )
-    refuse_held(folder, name)
+    refuse_fixed_patterns(folder, name)
     stored, where = stored_weights(weights), choose_device(device)
     tensors, ours = tensors_in(weights), name in bundled_names()
     dtype = stored.opened_as(dtype)
@@ -537,7 +537,7 @@ def _checked(folder: Path, name: str) -> Path:
 
 def _base_folder(adapter: Adapter, name: str, on_progress: Progress | None) -> Path:
     """Return the folder of an adapter's base checkpoint: on this machine, otherwise from the hub."""
-    beside = adapter.base_beside()
+    beside = adapter.base_folder()
     if beside is not None and config.within(beside):
         return _checked(beside, name)
     try:

@@ -67,7 +67,7 @@ def model_folder(folder: Path, name: str) -> Path | None:
     """
     if (adapter := adapter_in(folder, name)) is None:
         return folder
-    base = adapter.base_beside() or located(adapter.base)
+    base = adapter.base_folder() or located(adapter.base)
     return base if base is not None and config.within(base) else None
 
 

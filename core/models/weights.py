@@ -127,7 +127,7 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
-    """Return numbers for each file, such as its size and modification time. They change if the file changes."""
+    """Return the size, times and file system IDs of each file, to detect whether the file has changed."""
     statuses = [file.stat() for file in files]
     return tuple(
         (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in statuses

@@ -35,7 +35,7 @@ CONTESTED = (PIECE, PREVIOUS, NEXT)  # special tokens are no word's head, so cat
 
 @dataclass(frozen=True)
 class BudgetTokens:
-    """The word, sentence and special token at each position of one input.
+    """The words, sentences and special tokens of one input, by position.
 
     Attributes:
         word: number of the word, equal for all its tokens; -1 for special tokens.
@@ -61,8 +61,8 @@ class BudgetTokens:
 def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-    """Return, for some queries, the category of each key, such as "previous token". Also return whether syntax links
-    the words of query and key. Keys that a query cannot see are included."""
+    """Return the category of each query-key pair, such as "previous token", for some queries. Also return a mask of the
+    pairs whose words are linked by syntax. Keys that a query cannot attend to are included."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -149,8 +149,8 @@ class _Input:
         return (is_class & self.queries).reshape(-1, self.length).astype(np.float32)
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-        """Return the category of each key for the queries `some` (WIDTH for masked keys). Also return a mask of the
-        keys in two categories."""
+        """Return the category of each key for some queries; WIDTH for masked keys. Also return a mask of the keys that
+        belong to two categories."""
         if self.length > ROWS:
             return self._rows_of(some)
         categories, contested = self._rows
@@ -169,8 +169,8 @@ class _Input:
 
     @cached_property
     def cells(self) -> Float[np.ndarray, "cell sum"]:
-        """Return the matrix by which a flattened attention map is multiplied to sum its attention to each category of
-        keys. Further sums have only the attention above that to other keys at the same distance."""
+        """Return a matrix [query-key pair, sum] that converts a flattened attention map to the attention to each
+        category of keys. In the last columns, the attention to other keys at the same distance is subtracted."""
         categories, contested = self._rows
         length, at, position = self.length, self.tokens.classifying, np.arange(self.length)
         sums = np.zeros((length, length, SUMS + len(BEYOND)))
@@ -193,13 +193,12 @@ class _Input:
 
     @cached_property
     def compared(self) -> Bool[np.ndarray, " beyond"]:
-        """Return for which categories in BEYOND the input has other keys at the same distance to compare with. All
+        """Return a mask of the categories in BEYOND that can be compared with other keys at the same distance. All
         values are False until `cells` has been computed."""
         return np.zeros(len(BEYOND), dtype=bool)
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head to the running sums, for the block of queries that begins at
-        `start`."""
+        """Add a block of attention rows to the running sums of one head. The block begins at query `start`."""
         stop = start + len(weights)
         if self._taken is None or self._taken[0] != start:  # the same for all heads
             self._taken = (start, *self.rows(slice(start, stop)))
@@ -220,7 +219,7 @@ class _Input:
         return sums.swapaxes(0, 1)
 
     def taken(self) -> Float[np.ndarray, "head sum"]:
-        """Return the attention to each category in one layer, over all blocks of queries, and reset the sums."""
+        """Return the accumulated attention to each category of keys in one layer, and reset the running sums."""
         sums, self._sums, self._taken = self._sums, np.zeros((self.heads, SUMS)), None
         return sums
 
@@ -275,7 +274,7 @@ class BudgetAttention:
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Request all attention weights of each long input, in blocks of queries. Return None if whole maps are needed.
-        Long inputs are not compared with keys at the same distance."""
+        The comparison with other keys at the same distance is omitted for long inputs."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:

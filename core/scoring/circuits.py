@@ -46,11 +46,11 @@ def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int
 def shapley_values(
     with_all: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return the Shapley value of each head. It is the decrease in the metric m when the head is ablated, averaged over
+    """Return the Shapley value of each head. It is the decrease in a metric when the head is ablated, averaged over
     orders of ablation.
 
-    The values add up to m with all heads minus m without heads. `values` is m after ablating 1, 2, ..., all heads of an
-    order.
+    The Shapley values add up to the metric with all heads minus the metric without heads. `values` is the metric after
+    ablating 1, 2, ..., all heads of an order.
     """
     before = np.concatenate([np.full((len(orders), 1), with_all), values[:, :-1]], 1)
     falls = before - values
@@ -71,7 +71,7 @@ CLAIMED = 0.95  # fraction of the fits in which a class must appear; otherwise t
 def class_shares(
     up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
 ) -> Float[np.ndarray, "head three"]:
-    """Return, for each head, the fractions of gate fits that classify it as facilitating, interfering and irrelevant.
+    """Return the fractions of gate fits in which each head is facilitating, interfering and irrelevant.
 
     Facilitating: gate above 1/2 at both prices. Interfering: below at both. Irrelevant: above only if the price pushes
     gates up (`up`). The remaining case has no class. Raises InputError without fits.
@@ -87,7 +87,7 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"]) -> list[GateClass]:
-    """Return the most frequent class of each head in gate fits, or "undecided" if its share is below CLAIMED."""
+    """Return the most frequent class of each head over gate fits; "undecided" if its frequency is below CLAIMED."""
     return [CLASSES[int(row.argmax())] if row.max() >= CLAIMED - 1e-12 else "undecided" for row in shares]
 
 
@@ -97,8 +97,8 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # fraction
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """Return the significance level for stability selection, sqrt((2 threshold - 1) / edges). It applies to the test of
-    one edge on half of the input pairs.
+    """Return the significance level at which stability selection tests each edge on half of the input pairs. The level
+    is sqrt((2 threshold - 1) / edges).
 
     At this level, at most one edge without an effect is expected to be stable. Two halves without common pairs both
     select such an edge with probability level^2. If a fraction `threshold` of all halves selects an edge, at least a
@@ -200,8 +200,8 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 
 
 def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
-    """Return the probability that random circuits of the same sizes share at least as many heads as the circuits of
-    several runs.
+    """Return the p value of the number of heads that the circuits of all runs share. Under the null hypothesis,
+    circuits are random sets of the same sizes.
 
     Exact (hypergeometric, run by run); 1 for a single run.
     """

@@ -35,7 +35,7 @@ def mean_distances(
     first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
     """Return, for each input, the mean Jensen-Shannon distance (0 to 1) between the attention rows of each pair of
-    heads. `inputs` contains the zero-based input of each row. Every input must have at least one row."""
+    heads. `inputs` has the index of the input to which each row belongs. Every input must have at least one row."""
     count = int(inputs.max()) + 1
     share = torch.zeros(len(inputs), count, dtype=first.dtype, device=first.device)
     share[torch.arange(len(inputs)), inputs] = 1
@@ -78,16 +78,16 @@ class SimilaritySums:
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return half the width of the 95 % interval for the similarity of each pair of heads. The interval is computed
-        over groups of inputs; NaN for fewer than two groups."""
+        """Return half the width of the 95 % interval for the similarity of each pair of heads. Intervals are computed
+        over groups of inputs, and are NaN for fewer than two groups."""
         return _half_widths(self.sums, self.inputs)
 
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
-        """Return how much more similar two matched heads are to each other than to all other heads of the other
-        checkpoint.
+        """Return by how much the similarity of two matched heads exceeds their similarity to other heads.
 
-        Value, low and high of the 95 % interval of each difference: first of the head to all others, then of the match
-        to all others. Bounds are NaN for fewer than two groups of inputs.
+        Value, low and high of the 95 % interval of each difference. The head is compared with all other heads of the
+        second checkpoint, then the match with all other heads of the first. Bounds are NaN for fewer than two groups
+        of inputs.
         """
         own = self.sums[:, head, match]
         others = np.concatenate(
@@ -203,8 +203,8 @@ def entropy_factors(
 def beyond_chance(
     observed: Float[np.ndarray, " head"], drawn: Float[np.ndarray, "draw head"]
 ) -> Float[np.ndarray, " head"]:
-    """Test whether each head is more similar to its match than to heads with random weights. Return p values that are
-    corrected over heads (max-T; Westfall and Young 1993).
+    """Test whether each head is more similar to its match than to heads with random weights. Return p values with
+    correction for multiple heads (max-T; Westfall and Young 1993).
 
     Each head is compared with its own draws (uniform heads are similar to anything random), by the logarithm of the
     distance in standard deviations. p is at least 1 / (draws + 1), and NaN without a match.

@@ -119,8 +119,8 @@ class HeadDistances:
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request random attention rows of each long input. Return None (whole maps) if all rows are compared or there
-        are sinks."""
+        """Request random attention rows of each long input. Return None to request whole maps, if all rows are compared
+        or there are attention sinks."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]

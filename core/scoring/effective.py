@@ -20,7 +20,7 @@ def effective_attention(
     weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
 ) -> Float[np.ndarray, "query key"]:
     """Return the effective attention A - Proj_LN(T)(A), as float64. It is the part of the attention map A that affects
-    the output A @ T. `values` contains T or E W^V, without bias."""
+    the output A @ T. `values` is either T or E W^V (embeddings times value weights), without bias."""
     maps, reach = weights.astype(np.float64), values.astype(np.float64)
     if not causal:
         basis = _basis(reach)

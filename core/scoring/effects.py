@@ -31,8 +31,8 @@ def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -
 
 
 def rows_for_flips(flipped: int, rows: int) -> int:
-    """Estimate how many examples are needed to observe FEW_FLIPS changed predictions. This is a lower bound if none has
-    changed."""
+    """Estimate how many examples are needed to observe FEW_FLIPS changed predictions. The estimate is a lower bound if
+    no prediction has changed."""
     return -(-FEW_FLIPS * rows // max(flipped, 1))
 
 
@@ -72,7 +72,7 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """Return values, one per example, whose mean is Pearson's r between gold and predicted values. They are 0 if r is
+    """Return values, one per example, whose mean is Pearson's r between gold and predicted values. All are 0 if r is
     undefined.
 
     The value is r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r.
@@ -104,7 +104,7 @@ def contrast_intervals(
 
 
 def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
-    """Return the change in the mean outcome for each head (after minus before), with a paired interval.
+    """Return the mean change in outcomes (after minus before) for each head, with a paired 95 % interval.
 
     `most` is the largest possible change of an example; one unseen example of that size in either direction is added.
     None if unknown, as for losses; bounds are then None for fewer than two changed examples.
@@ -199,7 +199,7 @@ def rows_to_see(share: float, heads: int = 1) -> int:
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """Return the test statistic sum d / sqrt(sum d^2 + unseen) of each head, where d are its effects on the examples.
+    """Return the test statistic of each head, sum d / sqrt(sum d^2 + unseen), for its effects d on the examples.
 
     `unseen` is 0 for right and wrong outcomes; otherwise two examples with the largest change under any head. The
     statistic increases with Student's t, and is 0 if nothing changes.
@@ -319,7 +319,7 @@ def recovered_share(
     if n > 1:  # a ratio changes with a pair by (brought - share difference) / mean(difference)
         moves = ((brought - share[:, None] * differences) / differences.mean()).T
         spread = few_inputs.spread_of(moves, np.ones(moves.shape, dtype=bool), np.zeros(len(share)))
-        low, high = few_inputs.reaching(share, spread.error, spread.lean, np.full(len(share), n - 1.0))
+        low, high = few_inputs.wider_interval(share, spread.error, spread.lean, np.full(len(share), n - 1.0))
     p = max_t(np.zeros(n), brought, seed=seed, rare=None) if n >= few_inputs.FEWEST else unknown
     return Recovered(share, low, high, p, n, int(len(first) - n))
 

@@ -76,8 +76,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """For each feature of each input, draw random comparisons of tokens with and without the feature. Up to DRAWS of
-    them use an ordinary token as the query, and up to DRAWS use the classifying token ([CLS]).
+    """Draw random comparisons of tokens with and without each feature. For each feature of each input, up to DRAWS
+    comparisons use an ordinary token as the query, and up to DRAWS use the classifying token ([CLS]).
 
     Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
     follow their queries.
@@ -308,8 +308,8 @@ SETS, AT_ONCE = 10_000, 1_000  # drawn sets of word types, and how many of them 
 
 
 def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndarray, "token head"]:
-    """Return the attention to each token minus the median attention to its BESIDE nearest tokens. There must be at
-    least two tokens."""
+    """Return the attention to each token minus the median attention to the nearest tokens (BESIDE of them). There must
+    be at least two tokens."""
     width, token = min(BESIDE + 1, len(weights)), np.arange(len(weights))[:, None]
     window = np.clip(token - BESIDE // 2, 0, len(weights) - width) + np.arange(width)
     nearest = window[window != token].reshape(len(weights), -1)
@@ -384,8 +384,8 @@ class _Batch:
     def reduced(
         self, gathered: Float[np.ndarray, "place head"], by: np.ufunc
     ) -> Float[np.ndarray, "batch mark feature head"]:
-        """Combine the attention to the marked keys in each group with the function `by`, such as a sum. NaN for groups
-        without marked keys."""
+        """Reduce the attention to the marked keys of each group to one value, with a ufunc such as np.add. NaN for
+        groups without marked keys."""
         reduced = np.full((int(np.prod(self.shape)), gathered.shape[1]), np.nan)
         if len(self.starts):
             exact = gathered.astype(np.float64) if by is np.add else gathered  # maxima need no higher precision
@@ -416,8 +416,8 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """An observer that measures the attention to tokens with each feature, averaged over inputs. It also subtracts the
-    attention to random tokens as a baseline.
+    """An observer that measures the attention to tokens with each feature, and its difference from a baseline. Both are
+    averaged over inputs. The baseline is the attention to random tokens.
 
     Attributes:
         features: names, in the order of `Marks.tokens`.
@@ -456,8 +456,8 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request attention weights of each long input: the attention to each key, the row of the token that a
-        classifier reads, and weights at random positions. Return None if whole maps are needed."""
+        """For each long input, request the attention to each key, the attention rows of the classifying token and of
+        query 0, and the weights at random positions. Return None if whole maps are needed."""
         if queries != keys:
             return None
         batch = self._batch_of(inputs)
@@ -539,7 +539,7 @@ class FeatureAttention:
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
-        """Return the mean contrast [layer, head, 1] between tokens with and without a feature, for one definition."""
+        """Return the mean contrast between tokens with and without a feature, for one definition of attention."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:

@@ -69,16 +69,16 @@ def spread_of(
 def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
     """Return the bounds of the 95 % interval of a mean; NaN for fewer than two inputs or exactly one nonzero value. If
     all nonzero values have the same sign, the interval does not cross 0. If all values are 0, it is [0, 0]."""
-    low, high = reaching(mean, spread.error, spread.lean, np.maximum(spread.different - 1, 1))
+    low, high = wider_interval(mean, spread.error, spread.lean, np.maximum(spread.different - 1, 1))
     low = np.where(spread.sign > 0, np.maximum(low, 0.0), low)
     high = np.where(spread.sign < 0, np.minimum(high, 0.0), high)
     alone = (spread.different == 1) | ~np.isfinite(spread.error)
     return np.where(alone, np.nan, low), np.where(alone, np.nan, high)
 
 
-def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
-    """Return the smallest 95 % interval that contains both Student's interval and Hall's interval. Hall's interval
-    corrects for skewness. `lean` is the skewness divided by the square root of the number of values."""
+def wider_interval(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
+    """Return the smallest 95 % interval that contains both Student's and Hall's interval. Hall's interval corrects for
+    skewness. `lean` is the skewness divided by the square root of the number of values."""
     with np.errstate(invalid="ignore"):
         far = scipy.special.stdtrit(degrees, (1 + CONFIDENCE) / 2)
         low = mean - error * np.maximum(far, _unbent(far, lean))

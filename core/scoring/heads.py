@@ -43,7 +43,7 @@ class MapBatch:
         return to_offset(self.weights, offset, causal=self.causal)
 
     def to_set(self, number: int) -> Any:
-        """Return the mean attention to the first token (`number` 0) or to the separators (`number` 1)."""
+        """Return the mean attention to the first token (set number 0) or to the separators (set number 1)."""
         keys = [special_keys(at)[number] for at in self.places]
         if len(set(keys)) == 1:
             return to_keys(self.weights, keys[0], causal=self.causal)
@@ -113,7 +113,7 @@ def special_keys(at: SpecialPositions) -> tuple[tuple[int, ...], tuple[int, ...]
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
-    """Return a request for sums over the attention maps. `SumBatch` needs these sums to compute head scores."""
+    """Return a request for the sums from which `SumBatch` computes head scores."""
     sets = keys_as_values(special_keys(at), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 

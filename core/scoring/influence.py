@@ -126,7 +126,7 @@ def _skewed(value: float, rows: Rows, unseen: float) -> tuple[float, float]:
     second = ((rows**2).sum() + 2 * unseen**2) / max(1, n - 2)
     lean = (rows**3).sum() / n / second**1.5 / np.sqrt(n) if second > 0 else 0.0
     error = np.sqrt(second / n)
-    low, high = few_inputs.reaching(*(np.array([number]) for number in (value, error, lean, n - 1.0)))
+    low, high = few_inputs.wider_interval(*(np.array([number]) for number in (value, error, lean, n - 1.0)))
     reach = float(scipy.special.stdtrit(n - 1, (1 + CONFIDENCE) / 2) * error)
     return (float(low[0]) + value - reach) / 2, (float(high[0]) + value + reach) / 2
 

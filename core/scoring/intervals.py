@@ -89,8 +89,8 @@ def _draws(sentences: int, seed: int) -> Float[np.ndarray, "draw sentence"]:
 
 
 def not_above_constant(share: float, constant: float, rows: int) -> str:
-    """Return a warning if an accuracy is not significantly above that of a constant prediction (by the 95 % Wilson
-    interval), otherwise "". There must be at least one example."""
+    """Return a warning if an accuracy is not significantly above that of a constant prediction, otherwise "". The test
+    uses the 95 % Wilson interval. There must be at least one example."""
     low, high = wilson_interval(np.array(round(share * rows)), rows)
     if low > constant:
         return ""
@@ -217,8 +217,8 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Append empty statistics until there are `statistics` in total. They are divided equally among `blocks`, and
-        appended at the end of each block."""
+        """Append empty statistics at the end of each block, until there are `statistics` in total. All blocks have the
+        same size."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -242,8 +242,8 @@ class Means:
         return chosen
 
     def result(self, *, minus: "Means | None" = None) -> StatisticEstimate:
-        """Return the means over inputs with their uncertainty. If `minus` (an accumulator over the same inputs) is
-        given, return the paired differences from its means."""
+        """Return the means over inputs with their uncertainty. With `minus`, return the paired differences from the
+        means of another accumulator over the same inputs."""
         value, parts, part_means, used = self._parts()
         if minus is not None:
             its_value, its_parts, its_own, its_used = minus._parts()

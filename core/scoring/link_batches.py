@@ -185,7 +185,7 @@ class LinkBatch:
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
         """Return the values of every link, in the order of QUANTITIES. If a link has no baseline, its attention above
-        baseline is 0 and is not included in the number of values (`counts`)."""
+        baseline is 0 and is not included in the mean."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
@@ -221,8 +221,8 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return whether the words contain exactly the tokens of the input, in order. Only such inputs can be processed in
-    blocks of queries."""
+    """Return whether the words contain exactly the tokens of the input, in order. Otherwise, the input cannot be
+    processed in blocks of queries."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
@@ -271,8 +271,7 @@ class LinkBlocks:
         self.unfinished: dict[int, np.ndarray] = {}
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head to the running sums, for the block of queries that begins at
-        `start`."""
+        """Add a block of attention rows to the running sums of one head. The block begins at query `start`."""
         block = weights.float().cpu().numpy()[:, : self.first[-1]]
         rows = block[:, self.first[:-1]]  # weight on each word: its first piece, then its others
         for more in range(1, int(self.sizes.max())):
@@ -320,8 +319,8 @@ class LinkBlocks:
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """Return the attention along the links in one layer, and reset the running sums. The argument contains the
-        attention weights at the positions `cells`."""
+        """Return the attention along the links in one layer, and reset the running sums. The argument has the attention
+        weights at the positions in the attribute `cells`."""
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()

@@ -107,7 +107,7 @@ def hexagons_of_inputs(
     causal: bool,
     seeds: Sequence[Sequence[int]],
 ) -> Hexagons:
-    """Draw random control positions for each link (pair of words) in several inputs of equal length.
+    """Draw random control positions (hexagons) for each link between words. All inputs must have equal length.
 
     `is_taken` receives the link index, the word of the query and the word of the key of each draw, and returns whether
     no other cell of that link may be in this pair.
@@ -224,7 +224,7 @@ def weights_at(
     queries: Int[np.ndarray, "draw cell"],
     keys: Int[np.ndarray, "draw cell"],
 ) -> Float[np.ndarray, "cell draw head"]:
-    """Return the attention weights at some query-key positions of several inputs, as [position, draw, head]."""
+    """Return the attention weights at the query-key positions of each random draw, as [position, draw, head]."""
     if not cells.flags.c_contiguous:
         return cells[batch, queries.T, keys.T]
     rows = cells.reshape(-1, cells.shape[-1])
@@ -251,16 +251,15 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape attention weights [head, position] to [position in a draw, draw, head]. Each draw has `cells` consecutive
-    positions."""
+    """Reshape attention weights to [cell, draw, head]. Each random draw has `cells` consecutive query-key positions."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Return the mean contrast of each group of random draws, in nats. A contrast is the sum of the log attention
-    weights in one draw, multiplied by their `signs`.
+    """Return the mean contrast of each group of random draws, in nats. A contrast is the sum of the signed log
+    attention weights in one draw.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
     contrast. 0 below NOTHING; NaN for groups without draws. `signs` are 1 or -1 in equal numbers, and `starts` the
@@ -278,8 +277,8 @@ def means_over_draws(
 
 
 class LinkEnds(NamedTuple):
-    """A group of links (pairs of words) in one input, whose contrasts are averaged. `taken` [word, word] marks the
-    pairs of words that are linked."""
+    """A group of links between words in one input. The contrasts of these links are averaged. `taken` [word, word]
+    marks the pairs of words that are linked."""
 
     input: int
     pieces: Pieces

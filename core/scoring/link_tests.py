@@ -81,7 +81,7 @@ def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
 
 @dataclass(frozen=True)
 class Null:
-    """The observed sums of a score over inputs, and random sums under a null hypothesis."""
+    """The sum of a score over inputs, as observed and as drawn at random under a null hypothesis."""
 
     observed: Float[np.ndarray, " cell"]
     draws: Float[np.ndarray, "draw cell"]

@@ -77,7 +77,7 @@ def relation_score(
     causal: bool = False,
 ) -> Float[Any, "*heads"]:
     """Return the largest attention weight among the query-key pairs of all links in an input. NaN if there are no
-    pairs. Its mean over inputs is the link score of Kovaleva et al. (2019)."""
+    pairs. The mean of this score over inputs is the link score of Kovaleva et al. (2019)."""
     pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return weights[..., 0, 0] * float("nan")
@@ -183,8 +183,8 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """Return a dictionary from (input, name) to the float32 scores [layer, head] of this group of query-key pairs.
-        NaN if the group is empty."""
+        """Return the scores [layer, head] of each group of query-key pairs, as a dictionary by (input, name). Scores
+        are float32, and NaN if the group is empty."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 
@@ -205,7 +205,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return a dictionary of control pairs from the queries of `pairs` to the previous, next and first token."""
+    """Pair each query in `pairs` with the previous, next and first token, as controls. Return a dictionary by name."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -221,8 +221,8 @@ WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """Query-key pairs of one or all links in one input. `ordinary` has the positions of all tokens except special
-    tokens."""
+    """The query-key pairs in one input whose attention is measured, for one link or for all links. `ordinary` has the
+    positions of all tokens except special tokens."""
 
     input: int
     pairs: tuple[Pair, ...]
@@ -247,8 +247,7 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 
 class QueryResiduals:
-    """An observer that measures the attention to the key of each link. It compares attention from the linked query with
-    attention from other queries.
+    """An observer that compares linked queries with other queries by their attention to the same keys.
 
     `places` has the pairs of each link at their true query, then at every other query. The mean attention at each
     distance is also stored.
@@ -308,8 +307,8 @@ class QueryResiduals:
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return one array per link: the largest residual over its query-key pairs. A residual is attention minus mean
-        attention at the same distance. Row 0 has the true queries, and the other rows have shifted queries."""
+        """Return the largest residual of each link, as one array per link. A residual is attention minus mean attention
+        at the same distance. In each array, row 0 has the true queries, and the other rows have shifted queries."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]
@@ -347,12 +346,11 @@ class _LayerParts:
         }
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head to the running sums, for the block of queries that begins at
-        `start`."""
+        """Add a block of attention rows to the running sums of one head. The block begins at query `start`."""
         self.add(slice(head, head + 1), start, weights.float().cpu().numpy()[None])
 
     def add(self, heads: slice, start: int, maps: Float[np.ndarray, "head query key"]) -> None:
-        """Add the attention weights of some heads to the sums, for the block of queries that begins at `start`."""
+        """Add a block of attention rows to the running sums of some heads. The block begins at query `start`."""
         low, high = np.searchsorted(self.ordinary, (start, start + maps.shape[1]))
         queries = self.ordinary[low:high]
         block = maps[:, queries - start][:, :, self.ordinary]

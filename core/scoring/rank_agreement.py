@@ -79,7 +79,7 @@ class RankAgreement:
     same_rows: Float[np.ndarray, "operator operator"]
     n: int
 
-    def itself(self, first: int, second: int) -> float:
+    def mean_reliability(self, first: int, second: int) -> float:
         """Return the geometric mean of the split-half reliabilities of two ablation methods; NaN unless both
         reliabilities are above 0."""
         reliabilities = self.tau[first, first], self.tau[second, second]

@@ -103,7 +103,7 @@ def head_scores(
     weights: Float[Any, "*heads query key"], *, first: int | None, separators: Sequence[int], causal: bool
 ) -> dict[str, Float[Any, "*heads"]]:
     """Return a dictionary of all HEAD_SCORES for one input; NaN if undefined. `first` is the position of [CLS] or the
-    start token, 0 if None."""
+    start token; None means position 0."""
     places = [SpecialPositions(first or 0, tuple(separators), first or 0)]
     maps = MapBatch(weights, places, causal)
     return {name: score.of(maps) for name, score in HEAD_SCORES.items() if score.of}
@@ -131,8 +131,8 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return a dictionary of all HEAD_SCORES for uniform attention: one value or, if layers have attention windows, one
-    value per layer."""
+    """Return a dictionary of all HEAD_SCORES for uniform attention. There is one value per layer if layers have
+    attention windows, otherwise one value."""
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
     evenly = replace(
@@ -176,8 +176,8 @@ def long_scores(
 def long_even_scores(
     length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return a dictionary of all HEAD_SCORES for uniform attention on a long input: one value or, if layers have
-    attention windows, one value per layer."""
+    """Return a dictionary of all HEAD_SCORES for uniform attention on a long input. There is one value per layer if
+    layers have attention windows, otherwise one value."""
     layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
     return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
 

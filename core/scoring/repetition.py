@@ -18,7 +18,7 @@ LEAST_PAIRS = 4  # two in each half, because one has no spread
 
 
 class OwnAndOthers:
-    """An observer of the distances from each head to other heads on the same input, and to itself on another input.
+    """An observer of how far heads are from other heads on the same input, and from themselves on another input.
 
     `sums` has, by half of the pairs, sums and sums of squares of (distance to itself on the other input of the pair)
     minus (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half.
@@ -83,8 +83,7 @@ class Repeated:
 
 
 def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> Repeated | None:
-    """Return how much farther each head is from itself on another input than from its nearest other head on the same
-    input.
+    """Compare two distances for each head: to itself on another input, and to the nearest other head on the same input.
 
     The other head is chosen on one half of the pairs and measured on the other half. Averaging both directions would
     give too narrow intervals, because both means are high if both halves choose the same head. None for fewer than

@@ -114,8 +114,8 @@ def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads st
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
-    """Return float64 attention weights without the sink, rescaled so that each row sums to 1. If less than LEAST of a
-    row is left, the row becomes 0."""
+    """Return float64 attention weights without the sink, rescaled so that each row sums to 1. Rows with less than LEAST
+    attention outside the sink become 0."""
     without = weights.astype(float)
     without[..., sink] = 0
     left = without.sum(-1, keepdims=True)
@@ -168,14 +168,14 @@ class RoleBlocks:
         )
 
     def take(self, head: Any, start: int, weights: Any) -> None:
-        """Add the attention weights of some heads to the sums, for the block of queries that begins at `start`."""
+        """Add a block of attention rows to the running sums of some heads. The block begins at query `start`."""
         block = np.array(weights, dtype=np.float64)[..., : self.places.length]
         self.own.take(head, start, block)
         self.rest.take(head, start, without_sink(block, self.places.first))
 
     def scores(self, control: "RoleBlocks | None" = None) -> dict[Role, RoleScore]:
-        """Return the score of every head for every role. If the input has a repeat, `control` must have the sums for
-        inputs of the same length without repeats; otherwise InputError is raised."""
+        """Return the score of every head for every role. Raises InputError if the input has a repeat and `control` is
+        None. `control` is the accumulator for inputs of the same length without repeats."""
         if self.places.repeat and control is None:
             raise InputError(
                 "Head roles on repeated tokens also need the maps of a control input of the same length without "
@@ -204,7 +204,7 @@ class _Side:
         self.diagonals = np.zeros((*shape, bins if self.beside else 0))
 
     def take(self, head: Any, start: int, block: Float[np.ndarray, "*heads query key"]) -> None:
-        """Add the attention rows of some heads to the sums, for the block of queries that begins at `start`."""
+        """Add a block of attention rows to the running sums of some heads. The block begins at query `start`."""
         if self.places.causal and start == 0:
             block[..., 0, :] = 0.0  # it has no choice
         count = block.shape[-2]
@@ -292,8 +292,8 @@ def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndar
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """Estimates [layer, head, 1] of the attention to the targets of one role, with and without the attention sink. An
-    effect is the attention minus its baseline."""
+    """Estimates of the attention to the targets of one role, with and without the attention sink. An effect is the
+    attention minus its baseline. Arrays are [layer, head, 1]."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -341,8 +341,8 @@ class RoleMeans:
 
 
 def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.ndarray, "layer head"]]:
-    """Return q values for the null hypothesis that the attention to the targets of a role is at most `times` its
-    baseline.
+    """Test whether the attention to the targets of each role exceeds `times` the baseline. Return one q value per role
+    and head.
 
     Benjamini-Hochberg over heads and roles together. (Pande et al. 2021, arXiv 2101.09115, test each head and role
     alone, which finds some of 144 heads and 8 roles by chance.) NaN if too few inputs have targets of the role.

@@ -19,8 +19,8 @@ UNITS = 10**6  # an edge of weight 1 has so many units of capacity: maximum_flow
 def mixed_with_residual(
     weights: Float[np.ndarray, "layer head query key"],
 ) -> Float[np.ndarray, "layer query key"]:
-    """Return, for each layer, the average of its mean attention over heads and the identity matrix (the residual
-    connection), as float64. Rows are rescaled to sum to 1.
+    """Average the attention maps over heads, and mix them equally with the identity matrix for the residual connection.
+    Return one float64 map per layer. Rows are rescaled to sum to 1.
 
     Raises InputError without layers or heads, for maps that are not square, or for layers without attention.
     """

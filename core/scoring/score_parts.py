@@ -53,8 +53,8 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Subtract all other contributions from the covariances of the whole query and the whole key, at the indices
-    `left_over`.
+    """Replace the covariances of the whole query and key with covariances of their remainders. A remainder is the whole
+    minus all other contributions.
 
     `pairs` are `covariances` with the whole query and key at `left_over` (None: unchanged). Float64 input is modified
     in place.
@@ -98,8 +98,8 @@ def cell_terms(
     *,
     scaling: float,
 ) -> Float[Tensor, "a b"]:
-    """Return the term that each pair of query and key contributions adds to one attention score. Terms are relative to
-    the mean over visible keys.
+    """Split one attention score into terms, one for each pair of query and key contributions. Each term is relative to
+    its mean over visible keys.
 
     The terms add up to the score minus the row mean. Raises InputError if the query does not see the key.
     """
@@ -116,8 +116,8 @@ def cell_terms(
 def map_distances(
     maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
-    """Return the Jensen-Shannon distance (square root, bits) of each map from the map `full` of the same head, averaged
-    over rows. Rows that are equal up to float32 rounding have distance 0."""
+    """Return the Jensen-Shannon distance between each map and the map `full` of the same head, averaged over rows. The
+    logarithm has base 2, and rows that are equal up to float32 rounding have distance 0."""
     middle, own = (maps + full) / 2, torch.special.entr(full)
     entries = torch.special.entr(middle) - (torch.special.entr(maps) + own) / 2
     divergence = entries.sum(-1) / np.log(2)  # entries are subtracted before they are added up

@@ -151,8 +151,8 @@ def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return a lower confidence bound for the mean effect of each head. It is the largest mean that the test rejects
-    (log capital of at least `wanted`), or -`clip` if no mean is rejected."""
+    """Return a lower confidence bound for the mean effect of each head. The bound is the largest mean that the test
+    rejects; -`clip` if no mean is rejected. A mean is rejected if its log capital is at least `wanted`."""
     low, high = np.full(len(effects), -clip), effects.mean(1)
     for _ in range(HALVINGS):
         middle = np.maximum((low + high) / 2, np.nextafter(-clip, 0))
@@ -244,7 +244,7 @@ class Standings:
         return self.open[~self.hopeless[self.open]]
 
 
-def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
+def examples_measured(effects: HeadRows) -> Int[np.ndarray, " head"]:
     """Return on how many examples each head has been measured. This is the number of values before its first NaN."""
     missing = np.isnan(effects)
     if not effects.shape[1]:
@@ -253,9 +253,9 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
 
 
 def standings(exact: HeadRows, rules: Rules) -> Standings:
-    """Perform the interim analyses in order, on the effects measured so far (NaN: not measured). All heads are
-    undecided until every head has been measured on enough examples for the first analysis."""
-    ready, effects = taken(exact), np.clip(exact, -rules.clip, rules.clip)
+    """Perform the interim analyses for which enough effects have been measured. Effects that have not been measured are
+    NaN. All heads are undecided until every head has been measured on enough examples for the first analysis."""
+    ready, effects = examples_measured(exact), np.clip(exact, -rules.clip, rules.clip)
     found: list[Verdict] = ["open"] * rules.heads
     rows, hopeless = np.zeros(rules.heads, dtype=int), np.zeros(rules.heads, dtype=bool)
     state = Standings(found, rows, hopeless, effects, rules)
@@ -294,7 +294,7 @@ class NextStep:
 def next_step(exact: HeadRows, rules: Rules) -> NextStep:
     """Return the heads and examples to measure next. All heads are measured before the first interim analysis, and only
     undecided heads afterwards."""
-    if (taken(exact) < rules.first).any():
+    if (examples_measured(exact) < rules.first).any():
         return NextStep(np.arange(rules.heads), 0, rules.first)
     state = standings(exact, rules)
     rows_read = int(state.rows[state.going].max(initial=0))

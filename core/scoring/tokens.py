@@ -113,7 +113,7 @@ class RelationAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request attention weights of each long input: in blocks of queries, and at the random positions for
+        """Request the attention weights of each long input, in blocks of queries and at the random positions for
         contrasts. Return None if whole maps are needed."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
@@ -142,7 +142,7 @@ class RelationAttention:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
-        """Yield each relation and direction with its estimates [layer, head, 1], as a dictionary by quantity."""
+        """Yield each relation and direction with its estimates by quantity, as arrays [layer, head, 1]."""
         estimate, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:

@@ -115,8 +115,8 @@ def left_branching(words: int) -> Heads:
 
 def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
     """Return the most frequent nonzero offset from a scored word to its governor; 1 if there are no words. In a tie,
-    the nearest offset wins, then the positive one. Each tree consists of the governors and the mask of scored words in
-    one sentence."""
+    the nearest offset wins, then the positive one. A tree is given by the governors of the words in one sentence and
+    the mask of scored words."""
     counts: Counter[int] = Counter()
     for heads, scored in trees:
         counts.update((np.asarray(heads) - np.arange(len(heads)))[scored].tolist())
@@ -125,8 +125,8 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """Return the most frequent offset from a scored word to its governor, for each relation. Each tree consists of the
-    governors, the mask of scored words and the relations in one sentence."""
+    """Return the most frequent nonzero offset from a scored word to its governor, for each relation. A tree is given by
+    the governors of the words in one sentence, the mask of scored words, and the relations."""
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):
@@ -136,8 +136,8 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
-    """Return the tree with every governor at a fixed offset. Words whose offset leads outside the sentence become
-    roots."""
+    """Return the tree in which every word has its governor at the given offset. Words whose offset leads outside the
+    sentence become roots."""
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
     return np.where((heads < 0) | (heads >= len(offsets)), places, heads)

@@ -32,7 +32,7 @@ def test_every_two_operators_across_halves_spelled_out():
             assert found.low[one, two] <= found.tau[one, two] <= found.high[one, two]
             same = kendalltau(effects[one].mean(1), effects[two].mean(1)).statistic
             assert found.same_rows[one, two] == pytest.approx(same)
-    assert found.itself(0, 1) == pytest.approx(np.sqrt(found.tau[0, 0] * found.tau[1, 1]))
+    assert found.mean_reliability(0, 1) == pytest.approx(np.sqrt(found.tau[0, 0] * found.tau[1, 1]))
     assert np.array_equal(effects, kept)
     assert found.n == 40
 
@@ -63,7 +63,7 @@ def test_shared_effects_agree_and_more_rows_show_it():
         operators_agree(truth + generator.normal(0, 1, (2, 15, rows)), seed=3, resamples=200) for rows in (20, 600)
     )
     assert many.tau[0, 1] > 0.8 > few.tau[0, 1]
-    assert many.itself(0, 1) > 0.8
+    assert many.mean_reliability(0, 1) > 0.8
     assert many.low[0, 1] > 0.6
 
 
@@ -73,7 +73,7 @@ def test_an_operator_without_effects_ranks_nothing():
     found = operators_agree(effects, resamples=20)
     assert np.isnan(found.tau[0, 1])
     assert np.isnan(found.low[0, 1])
-    assert np.isnan(found.itself(0, 1))
+    assert np.isnan(found.mean_reliability(0, 1))
 
 
 def test_three_heads_on_four_rows_are_enough():

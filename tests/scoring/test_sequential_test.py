@@ -11,13 +11,13 @@ from core.errors import InputError
 from core.scoring.sequential_test import (
     Rules,
     chance_left,
+    examples_measured,
     four_bets,
     log_capital,
     log_growth,
     lower_ends,
     next_step,
     standings,
-    taken,
     verdicts,
 )
 
@@ -156,8 +156,8 @@ def test_verdicts_by_which_bets_have_won():
 
 def test_rows_count_up_to_the_first_gap():
     nan = np.nan
-    assert taken(np.array([[1, nan, 1], [nan, 1, 1], [1, 1, 1], [nan, nan, nan]])).tolist() == [1, 0, 3, 0]
-    assert taken(np.zeros((2, 0))).tolist() == [0, 0]
+    assert examples_measured(np.array([[1, nan, 1], [nan, 1, 1], [1, 1, 1], [nan, nan, nan]])).tolist() == [1, 0, 3, 0]
+    assert examples_measured(np.zeros((2, 0))).tolist() == [0, 0]
 
 
 # ---------------------------------------------------------------- standings
@@ -195,7 +195,7 @@ def test_the_same_effects_in_any_pieces_give_the_same_verdicts():
     raced, seen = run(exact, rules)
     assert raced.verdicts == whole.verdicts
     assert np.array_equal(raced.low, whole.low)
-    assert taken(seen).tolist() == raced.rows.tolist()
+    assert examples_measured(seen).tolist() == raced.rows.tolist()
 
 
 def test_a_head_without_hope_of_a_verdict_takes_no_more_rows():
@@ -209,7 +209,7 @@ def test_a_head_without_hope_of_a_verdict_takes_no_more_rows():
     assert early.verdicts == all_the_way.verdicts == ["does not matter", "open", "matters"]
     assert (all_the_way.rows[1], all_the_way.hopeless.any()) == (600, False)
     assert early.hopeless.tolist() == [False, True, False]
-    assert taken(seen)[1] == early.rows[1] < 600
+    assert examples_measured(seen)[1] == early.rows[1] < 600
     whole = standings(exact, stopping)  # what is known beyond where it stopped is not asked
     assert (whole.rows.tolist(), whole.verdicts) == (early.rows.tolist(), early.verdicts)
 

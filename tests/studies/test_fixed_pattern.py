@@ -43,7 +43,7 @@ def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without
     dev = read_rows("sst2", "dev", folder=options["data"])
     with pytest.raises(CheckpointError, match="with fixed attention patterns"):
         open_checkpoint(fixed["folder"], head="classifier")
-    monkeypatch.setattr(opening, "refuse_held", lambda folder, name: None)  # to look at its weights all the same
+    monkeypatch.setattr(opening, "refuse_fixed_patterns", lambda folder, name: None)  # to look at its weights
     accuracies = []
     for row, interventions in ((free, []), (fixed, fixed_pattern.patterns(3, 4, causal=False))):
         found = open_checkpoint(row["folder"], head="classifier")

@@ -194,7 +194,7 @@ def _agreement(options: OperatorsOptions, merged: Effects, about: Any) -> list[O
     for index, first in enumerate(merged.operators):
         for other, second in enumerate(merged.operators[index + 1 :], index + 1):
             figures = {name: getattr(agreement, name)[index, other] for name in ("low", "high", "same_rows")}
-            figures |= {"itself": agreement.itself(index, other), "kendall": agreement.tau[index, other]}
+            figures |= {"itself": agreement.mean_reliability(index, other), "kendall": agreement.tau[index, other]}
             numbers: Any = {name: None if np.isnan(value) else float(value) for name, value in figures.items()}
             results.append(OperatorAgreement(name=f"{first} and {second}", heads=heads, **numbers, **about))
     return results

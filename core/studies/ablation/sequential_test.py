@@ -20,7 +20,7 @@ from ...errors import InputError, InterventionError, check_choice
 from ...interval import estimate_of, finite
 from ...scoring import effects
 from ...scoring.corrections import ALPHA
-from ...scoring.sequential_test import FIRST, NextStep, Rules, Standings, next_step, standings, taken
+from ...scoring.sequential_test import FIRST, NextStep, Rules, Standings, examples_measured, next_step, standings
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, task_of
 from ..contract import Done, ExampleUnit, Flag, Need, Study, Unit, provenance
@@ -403,7 +403,7 @@ def left_over(summary: SequentialTestSummary) -> str:
 def _summary(state: SequentialTestState, about: Any) -> SequentialTestSummary:
     rules, found = state.rules, state.standings
     # row evaluations, and passes of a row, against all rows of every variant; without those for the metric of survivors
-    evaluated = np.where(found.rows > 0, found.rows, np.minimum(taken(state.exact), rules.first))
+    evaluated = np.where(found.rows > 0, found.rows, np.minimum(examples_measured(state.exact), rules.first))
     passes = float((state.costs * evaluated).sum() + evaluated.max() + BACKWARD * rules.first)
     passes_full = float(rules.rows * (1 + state.costs.sum()))
     # what the gradient alone would say, on the rows of the first interim analysis
