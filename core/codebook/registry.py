@@ -41,9 +41,9 @@ def sides(border: Border) -> str:
     counted = _stored()[border.name]["sides"]
     told = " and ".join(f"{right:,} of {maps:,} {titles[name]} maps" for name, (right, maps) in counted.items())
     return (
-        f"The threshold “{border.caption(border.threshold)}” alone classifies {told} correctly. Only bundled maps with "
-        "unanimous labels are counted. If a threshold alone misclassifies a map, further rules of the codebook "
-        "determine its class."
+        f"With the threshold “{border.caption(border.threshold)}” alone, {told} are classified correctly. Only bundled "
+        "maps with unanimous labels are counted. If a threshold alone misclassifies a map, further rules of the "
+        "codebook determine its class."
     )
 
 

@@ -17,7 +17,7 @@ _SECTIONS = {
     ),
     "found": (
         "Power",
-        "The power is the share of simulated studies that find the simulated effect, which is twice the required size.",
+        "The power is the share of simulated studies that find the simulated effect (column *planted*).",
         "found",
         "at least",
     ),
@@ -145,7 +145,7 @@ acceptable.
 
 ## Sentences about words
 
-The app makes statements about the words that a head attends to. For each kind of statement, the table lists the
-condition under which the app makes the statement, and the test of the statement on simulated data.
+Pages and reports contain sentences about the words that a head attends to. The table lists when the app shows each kind
+of sentence, and which test checks the sentence on simulated data.
 
 {sentences}"""

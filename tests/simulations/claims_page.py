@@ -33,7 +33,7 @@ WORLDS_START = """
 ## Error rates
 
 Each claim was tested on {draws} simulated data sets without an effect, {draws} with an effect of twice the margin,
-and {draws} with an effect inside the margin. The simulated noise is as large as in n dev examples (for
+and {draws} with an effect inside the margin. The simulated noise is that of a sample of n dev examples (for
 some claims, n inputs, heads or words). If the true error rate of a test is 5 %, the simulated
 error rate is below {limit:.1f} % with a probability of 99.7 %.
 
