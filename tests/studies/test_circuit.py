@@ -101,7 +101,7 @@ def test_a_notebook_gets_the_circuit_as_a_graph_and_a_frame(rows, tmp_path):
     assert circuit_graph(rows, most=5).number_of_edges() == 5
     with pytest.raises(InputError, match="rows without an edge"):
         circuit_edges([])
-    with pytest.raises(InputError, match=r"output of `study circuit --json`; .*none\.json cannot be read"):
+    with pytest.raises(InputError, match=r"output of `study circuit --json`; .*none\.json could not be read"):
         circuit_graph(tmp_path / "none.json")
 
 

@@ -128,7 +128,7 @@ def test_m_is_the_word_less_its_foil_and_an_edge_is_what_hooks_say(options, monk
         ("the [MASK] [MASK]\tthe [MASK] dog\tcan\ta", r"must have exactly one \[MASK\]"),
         ("the [MASK] man\tthe [MASK] dog\tvillage can\ta", "must each be one token"),
         ("the [MASK] man\tthe [MASK] dog\tcan\tcan", "A foil must differ"),
-        ("the [MASK] man\tthe [MASK] dog\tcan", "the same number in every line; line 1 has 3"),
+        ("the [MASK] man\tthe [MASK] dog\tcan", r"word and its foil\); line 1 has 3"),
     ],
 )
 def test_what_cannot_be_filled_in_is_refused_in_a_sentence(tmp_path, line, said):

@@ -86,9 +86,10 @@ def _delete(db: Database, classes: ClassSet, annotator: str) -> None:
     name = _pick(classes, "Class", "class_form_deleted")
     count = class_sets.labels_of(db, classes.name, name)
     if count:
-        subject, these = ("1 label is", "this label") if count == 1 else (f"{count} labels are", "these labels")
         fate = st.radio(
-            f"{subject} assigned to this class. What should happen to {these}?",
+            "1 label is assigned to this class. What should happen to this label?"
+            if count == 1
+            else f"{count} labels are assigned to this class. What should happen to these labels?",
             ["", *(class_name for class_name in classes.names if class_name != name)],
             index=None,
             format_func=lambda into: f"moved to {plain(classes.named(into).title)}" if into else RETIRED,
