@@ -66,8 +66,8 @@ class EvaluatePatternsOptions:
     second: Annotated[
         Path | None,
         Flag(
-            ".jsonl file with labels of a second annotator; also prints Cohen's kappa, and scores on the maps that "
-            "both annotators labelled equally"
+            ".jsonl file with labels of a second annotator; also prints Cohen's kappa, and scores on the maps with "
+            "the same label from both annotators"
         ),
     ] = None
     without: Annotated[

@@ -144,8 +144,8 @@ class Advice:
                 "Use the method “Most votes”: no map has labels from two annotators, so annotators cannot be compared."
             )
         about = (
-            f"Between the {self.people} annotators, the rate of agreement with others has a standard deviation of "
-            f"{_with_interval(self.skill)}. The rates at which they use each class have a standard deviation of "
+            f"The rates of agreement with others have a standard deviation of {_with_interval(self.skill)} over the "
+            f"{self.people} annotators. The rates of using a class have a standard deviation of "
             f"{_with_interval(self.rates)}. Variation due to chance is excluded from both values."
         )
         if self.worth:

@@ -456,8 +456,8 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """For each long input, request the attention to each key, the attention rows of the classifying token and of
-        query 0, and the weights at random positions. Return None if whole maps are needed."""
+        """Request the attention to each key, the rows of the classifying token and of query 0, and weights at random
+        positions for each input, instead of whole maps. Return None if whole maps are needed."""
         if queries != keys:
             return None
         batch = self._batch_of(inputs)

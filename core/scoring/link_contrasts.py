@@ -258,8 +258,8 @@ def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarra
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Return the mean contrast of each group of random draws, in nats. A contrast is the sum of the signed log
-    attention weights in one draw.
+    """Return the mean contrast of each group of random draws, in nats. The contrast of a draw is the sum of its log
+    attention weights, each multiplied by 1 or -1.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
     contrast. 0 below NOTHING; NaN for groups without draws. `signs` are 1 or -1 in equal numbers, and `starts` the

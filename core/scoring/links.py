@@ -221,8 +221,8 @@ WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The query-key pairs in one input whose attention is measured, for one link or for all links. `ordinary` has the
-    positions of all tokens except special tokens."""
+    """The query-key pairs in one input whose attention is measured. `ordinary` lists the positions of all tokens that
+    are not special tokens."""
 
     input: int
     pairs: tuple[Pair, ...]

@@ -179,7 +179,7 @@ class RoleBlocks:
         if self.places.repeat and control is None:
             raise InputError(
                 "Head roles on repeated tokens also need the maps of a control input of the same length without "
-                "repeats; got none. Pass these maps as the argument control."
+                "repeats; got none. Pass these maps as the argument `control`."
             )
         its_own, its_rest = (None, None) if control is None else (control.own, control.rest)
         return {role: RoleScore(*self.own.score(role, its_own), *self.rest.score(role, its_rest)) for role in ROLES}

@@ -245,7 +245,7 @@ class Standings:
 
 
 def examples_measured(effects: HeadRows) -> Int[np.ndarray, " head"]:
-    """Return on how many examples each head has been measured. This is the number of values before its first NaN."""
+    """Return the number of examples measured for each head, which is the number of values before its first NaN."""
     missing = np.isnan(effects)
     if not effects.shape[1]:
         return np.zeros(len(effects), dtype=int)

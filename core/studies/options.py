@@ -92,8 +92,8 @@ DrawnRows = Annotated[
 MeanBy = Annotated[
     str,
     Flag(
-        "positions over which mean ablation averages: class (all positions of the same class, which is first, "
-        "separator or other), position (only the same position) or all (all positions)"
+        "positions over which mean ablation averages: class (positions of the same class: first, separator or "
+        "other), position (only the same position) or all"
     ),
 ]
 Pipeline = Annotated[

@@ -249,7 +249,7 @@ def test_a_place_that_was_cut_off_is_said():
     short = Encoding(
         TEXT, None, cut.ids[:4], cut.segments[:4], cut.tokens[:4], cut.offsets[:4], cut.sentence[:4], 0, (), 5
     )
-    with pytest.raises(InputError, match="comes after this length"):
+    with pytest.raises(InputError, match="was cut off because the text is longer"):
         links_for(short, SENTENCE)
 
 

@@ -183,7 +183,7 @@ def test_where_no_study_can_run_the_first_reason_is_given(monkeypatch):
 def test_what_cannot_be_one_job_is_refused_in_a_sentence():
     with pytest.raises(InputError, match="only once; got norms twice"):  # whose options would be those of the last one
         STUDY.units(MeasureHeadsOptions(NAME, (*ASKED, Asked("norms"))))
-    with pytest.raises(InputError, match="cannot contain the study"):
+    with pytest.raises(InputError, match="must not include measure-heads"):
         STUDY.units(MeasureHeadsOptions(NAME, (Asked(STUDY.name),)))
     with pytest.raises(InputError, match="must be one of"):
         STUDY.units(MeasureHeadsOptions(NAME, (Asked("statistics", '{"rows": 3}'),)))

@@ -147,8 +147,9 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
     together = groups_by_text(rows)
     if len(set(together.tolist())) < options.folds:
         raise InputError(
-            "Examples that share a sentence must be in the same fold; these examples form only "
-            f"{len(set(together.tolist()))} such groups for {options.folds} folds. Use fewer folds or more examples."
+            "Examples that share a sentence must be in the same fold; they form only "
+            f"{len(set(together.tolist()))} groups, too few for {options.folds} folds. Use fewer folds or "
+            "more examples."
         )
     cut = (GroupKFold if task.is_score else StratifiedGroupKFold)(
         options.folds, shuffle=True, random_state=options.seed

@@ -72,9 +72,9 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
     operator: Annotated[
         str,
         Flag(
-            "ablation method: disable (equal attention to all visible tokens), all attention to one token (previous, "
-            "current, next or first), or a replaced head output (zero, mean, resample or constant); sublayers "
-            "and whole layers need zero"
+            "ablation method: disable (equal attention to all visible tokens); previous, current, next or first (all "
+            "attention to this token); or zero, mean, resample or constant (the head output is replaced); only zero is "
+            "possible for sublayers and whole layers"
         ),
     ] = "disable"
     heads: Annotated[

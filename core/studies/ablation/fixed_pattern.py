@@ -49,8 +49,8 @@ class FixedPatternOptions:
     heads: Annotated[
         str,
         Flag(
-            "heads whose attention is fixed to the pattern of --operator (default: all heads except the last of each "
-            "layer, with several patterns in rotation instead of --operator)"
+            "heads whose attention is fixed to the pattern of --operator; by default, all heads except the last of "
+            "each layer have fixed patterns, and several patterns take turns"
         ),
     ] = ""
     operator: Annotated[

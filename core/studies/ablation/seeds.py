@@ -54,8 +54,8 @@ class SeedsOptions:
     side: Annotated[
         int,
         Flag(
-            "number of values for each of the three random seeds; the number of fine-tuning runs is the square of "
-            "this number",
+            "number of values for each of the three random seeds, which form a Latin square; fine-tuning runs as often "
+            "as the square of this number",
             least=3,
             most=10,
         ),

@@ -62,8 +62,8 @@ class SinksOptions(InputOptions):
         float,
         Field(gt=0, allow_inf_nan=False),
         Flag(
-            "smallest effect on the output that matters: nats of KL divergence, or cosine distance for a model "
-            "without a prediction head"
+            "smallest relevant effect on the output: nats of KL divergence, or cosine distance for a model without a "
+            "prediction head"
         ),
     ] = 0.01
 
@@ -102,7 +102,7 @@ class SinkPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkScore(Score):
-    """A score of one head: its attention to its sink (the most attended token kind), or the effect of an intervention.
+    """A score of one head: its attention to the sink (the kind of token it attends to most), or an ablation effect.
 
     Attributes:
         verdict: one of VERDICTS; None for heads without a sink.

@@ -128,7 +128,9 @@ class TranslationOptions:
     data: Data = None
     train: Annotated[
         str | None,
-        Flag("file of training examples for pruning orders and position-based alignment baselines (default: bundled)"),
+        Flag(
+            "file of training examples, which set the pruning order and the position-based baseline (default: bundled)"
+        ),
     ] = None
     limit: Limit = 300
     order_rows: Annotated[

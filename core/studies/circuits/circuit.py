@@ -94,8 +94,8 @@ class CircuitOptions(ExampleOptions):
     margin: Annotated[
         float,
         Flag(
-            "smallest effect of an edge that counts as relevant, as a fraction of the mean change in the logit "
-            "difference between the two inputs of a pair"
+            "smallest relevant effect of an edge; 1 is the mean change in the logit difference from one input of a "
+            "pair to the other"
         ),
     ] = 0.05
     clip: Annotated[
@@ -161,7 +161,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             )
         if not options.clip > 1:
             raise InputError(
-                "The clip, at which larger effects of a pair are cut off, must be above 1 times the margin; got "
+                "The clip (the limit for the effect on one pair, in units of the margin) must be above 1; got "
                 f"{options.clip:g}. Raise the clip."
             )
         if not 0 < options.alpha < 1:

@@ -287,8 +287,8 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
     for name, spans in (("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)):
         if not positions(encoding, spans):
             raise InputError(
-                f"The {name} must be within the maximum length of the checkpoint; it comes after this length and was "
-                "truncated. Shorten the text."
+                f"The {name} must be within the maximum length of the checkpoint; it was cut off because the text is "
+                "longer. Shorten the text."
             )
     return links_in_pieces(encoding, sentence, core="any")
 

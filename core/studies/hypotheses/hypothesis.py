@@ -305,7 +305,7 @@ def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """A run of a study on selected examples. Tests of hypotheses need its results.
+    """A run of a study on selected examples, with results on which hypotheses are tested.
 
     `study` includes the variant, as in `Hypothesis.measured_by`. `rows` is "thought of on" (the examples from which
     hypotheses were formed), "judged on" (those that test them), or one of RANDOM (test with random weights).

@@ -100,8 +100,8 @@ class MeasureHeadsStudy(JointJob[MeasureHeadsOptions]):
                 )
             if planned.study == self.name:
                 raise InputError(
-                    f"A job with several studies cannot contain the study {self.name} itself; got it in the list of "
-                    f"studies. Remove {self.name} from the list."
+                    f"The studies of a job must not include {self.name}, which runs them; got {self.name} in the list. "
+                    "Remove it from the list."
                 )
             try:
                 units = planned.does.units(planned.options)

@@ -161,8 +161,8 @@ class DiscoverStudy(Study[DiscoverOptions, Discovered]):
             found.maps,
             "maps",
             f"{found.clustered:.0%} of the maps are in a cluster (95 % CI {100 * found.low:.0f} to "
-            f"{100 * found.high:.0f}). To test stability, clusters are found in each random half of the "
-            f"{half} and extended to all maps. The two clusterings have a mean adjusted Rand index of"
+            f"{100 * found.high:.0f}). To test stability, the {half} are split at random into two halves, and "
+            f"all maps are clustered from each half. The two clusterings have a mean adjusted Rand index of"
             f" {weaker:.2f} ({low:.2f} to {high:.2f} in 95 % of the splits)",
             f"For random data without clusters, the adjusted Rand index is at most {found.baseline:.2f}.",
         )

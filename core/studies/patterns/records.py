@@ -116,7 +116,7 @@ class MovedShare(ClassRow):
 
     @property
     def change(self) -> Estimate:
-        """Return the change in the share of a class, with a confidence interval for this class alone."""
+        """Return the change in the share of a class, with a confidence interval not corrected for multiple classes."""
         return Estimate(self.share, self.low, self.high, "share")
 
     @property

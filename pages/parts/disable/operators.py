@@ -118,8 +118,8 @@ def _agreement(pairs: list[OperatorAgreement]) -> None:
         "(column “same_rows”), shared noise would look like agreement."
     )
     st.caption(
-        "The column “itself” is the highest tau that can be expected. For each method, tau is computed between two "
-        "halves of the examples, and “itself” is the geometric mean of both values. The 95 % CI is over heads."
+        "The column “itself” is the highest tau that can be expected: the tau of a method with itself on two halves of "
+        "the examples, as geometric mean over the two methods. The 95 % CI is over heads."
     )
 
 

@@ -202,8 +202,8 @@ def _separators(rows: list[Row]) -> int:
     if any(row.norm_on_separators is not None for row in layers):
         st.altair_chart(_weights_and_norms(layers))
         st.caption(
-            "If attention to separators is a no-op, separators have a smaller share of the norms than of the weights. "
-            "A norm is the attention weight times the length of the transformed value vector."
+            "A norm is the attention weight times the length of the transformed value vector. If attention to "
+            "separators is a no-op, their share of the norms is smaller than their share of the weights."
         )
         st.caption("The dashed line is the share of separators among all tokens.")
     columns = ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",

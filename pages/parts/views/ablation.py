@@ -89,8 +89,8 @@ def _compared(live_change: LiveChange) -> None:
     with left:
         _picture(effects.moved, heads)
         st.caption(
-            "Click a head to ablate it. Ablated heads are outlined. The changes in their own maps can exceed the "
-            "colour scale."
+            "Click a head to ablate it. Ablated heads are outlined. Their own maps can change by more than the "
+            "colour scale shows."
         )
         st.caption(
             "Maps in the layers below the ablated heads cannot change. In the lowest layer with ablated heads, only "

@@ -207,9 +207,9 @@ def show(tools: DeltaGenerator) -> None:
     with maps:
         show_table(table.head(MOST), height=300)
         st.caption(
-            f"The table shows the {counted(min(MOST, len(table)), 'maps')} whose class is least certain. To train on "
-            "these probabilities (soft labels), choose the method on “Annotate > Classifier”, under “Combine several "
-            "labels of a map by”."
+            f"The table shows the {counted(min(MOST, len(table)), 'maps')} whose class is least certain. To train a "
+            "classifier on the class probabilities (soft labels), choose an aggregation method on “Annotate > "
+            "Classifier”, under “Combine several labels of a map by”."
         )
         show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels", folded=False)
     with people_tab:

@@ -64,8 +64,8 @@ def draw_gates(stored: StoredRun) -> None:
             st.altair_chart(values_with_intervals(needed, axes, rule=0.0, title=title))
             st.caption(
                 "Ablating only one needed head can have no effect or even lower the loss, because other heads "
-                "compensate. Learned gates switch off many heads at once. They show which heads the task then still "
-                "needs."
+                "compensate. Learned gates switch off many heads at once. The heads that remain on are those "
+                "that the task needs."
             )
         for check in TogetherCheck.among(rows):
             if check.effect is not None and check.random is not None:
