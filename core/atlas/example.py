@@ -117,7 +117,8 @@ def _captured(checkpoint: str, weights_hash: str) -> Example:
         )
     if not (config.is_folder(config.BUNDLED_MODELS / checkpoint) or config.is_folder(checkpoint)):
         raise CheckpointError(
-            f"The attention maps of {checkpoint} are not shown because the checkpoint is not stored on this machine."
+            f"The attention maps of {checkpoint} are not shown because it is neither a bundled checkpoint nor a local "
+            "folder."
         )
 
     opened = models.opening.open_checkpoint(checkpoint)

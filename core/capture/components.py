@@ -114,7 +114,7 @@ class Graph:
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the sender index of the first head in a layer, which equals the number of earlier senders."""
+        """Return how many senders precede the first head of a layer, which is the index of this head among senders."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:

@@ -48,7 +48,7 @@ def circuit_rows(
     checkpoint: Checkpoint, sources: Sequence[int]
 ) -> Iterator[tuple[Head, Float[Tensor, "source token"]]]:
     """Yield each head with a matrix [source, token]: how much attending to a source token changes the logit of each
-    token in the vocabulary. Raises InputError if the weights cannot be found."""
+    token in the vocabulary. Raises InputError if this is impossible for the model."""
     model = checkpoint.model
     base = getattr(model, "base_model", model)
     embedding = model.get_input_embeddings().weight.detach().float()

@@ -125,7 +125,8 @@ def maps(asked: MapsOptions, form: Form) -> None:
 
 def _input(options: MapsOptions) -> tuple[str, str | None]:
     if (options.text is None) == (options.task is None):
-        raise InputError("Either --text or --task must be given; got both or neither. Give one of them.")
+        given = "neither" if options.text is None else "both"
+        raise InputError(f"Either --text or --task must be given; got {given}. Give one of them.")
     if options.text is not None:
         return options.text, options.pair
     task = str(options.task)

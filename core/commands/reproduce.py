@@ -59,7 +59,12 @@ class ReproduceOptions:
     ] = None
     limit: Annotated[int, Flag("number of dev examples per task for attention statistics; 0 uses all", least=0)] = 100
     sweep_limit: Annotated[int, Flag("number of dev examples per task for ablating heads; 0 uses all", least=0)] = 200
-    effective_limit: Annotated[int, Flag("number of dev examples per task for effective attention", least=2)] = 30
+    effective_limit: Annotated[
+        int,
+        Flag(
+            "number of dev examples per task for effective attention and for the sources of attention scores", least=2
+        ),
+    ] = 30
     tree_limit: Annotated[
         int,
         Flag("number of annotated sentences to take from each split (dev and test) of the treebank", least=8),

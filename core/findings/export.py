@@ -81,7 +81,9 @@ def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, 
     Raises InputError if there is no finding or no file, or a file cannot be written.
     """
     if not findings:
-        raise InputError("No results are pinned yet. Pin a result on its page first.")
+        raise InputError(
+            "At least one pinned result must be selected; got none. Pin a result on its page, or correct the IDs."
+        )
     if not (page or text or cited):
         raise InputError("At least one output file must be given; got none. Add --html, --md or --bib.")
     written = []

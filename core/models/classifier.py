@@ -180,14 +180,14 @@ def fresh_classifier(
 
 
 def padding_id(base: Checkpoint) -> int:
-    """Return the ID of the padding token of a checkpoint, or of its end-of-text token if it has no padding token."""
+    """Return the ID of the padding token; if there is none, of the end-of-text or beginning-of-text token."""
     tokenizer = base.tokenizer
     for token_id in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id):
         if token_id is not None:
             return int(token_id)
     raise CheckpointError(
-        f"The tokenizer must have a padding or end-of-text token; the tokenizer of {base.name} has neither. Set "
-        "pad_token in its tokenizer_config.json."
+        "The tokenizer must have a padding, end-of-text or beginning-of-text token; the tokenizer of "
+        f"{base.name} has none of them. Set pad_token in its tokenizer_config.json."
     )
 
 

@@ -328,7 +328,12 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
             f"The tokenizer of a checkpoint must be able to split a sentence into tokens; the tokenizer of {name} "
             "fails on a plain sentence. Save or download it again."
         ) from error
-    if len(set(numbers)) != len(numbers) or len(numbers) <= len(set(tokenizer.all_special_ids)):
+    if len(numbers) <= len(set(tokenizer.all_special_ids)):
+        raise CheckpointError(
+            f"A tokenizer must have tokens other than special tokens; the tokenizer of {name} has none. Put the "
+            "original tokenizer into the folder of the checkpoint."
+        )
+    if len(set(numbers)) != len(numbers):
         raise CheckpointError(
             f"The tokens of a tokenizer must have different IDs; the tokenizer of {name} has {len(numbers)} tokens but "
             f"only {len(set(numbers))} different IDs. Put the original tokenizer into the folder of the "

@@ -51,7 +51,8 @@ def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndar
 def flow(
     weights: Float[np.ndarray, "layer head query key"], output: int, *, layer: int | None = None
 ) -> Float[np.ndarray, " input"]:
-    """Return the maximum flow (0 to 1) from a layer output to each input token, with attention weights as capacities.
+    """Return the maximum flow (0 to 1) from a layer output to each input token. Capacities are the attention weights,
+    averaged over heads and mixed half and half with the residual connection.
 
     Capacities are rounded to millionths, so a flow is off by at most half a millionth per edge of its smallest cut.
     `layer` is zero-based (None: the last). Raises InputError if the layer or token does not exist, or maps are not

@@ -548,9 +548,11 @@ def change_classes(
             raise InputError(
                 f"A new class must have a description of its pattern; {name[:60]!r} has none. Add a description."
             )
-        if kind not in ("add", "set") and (
-            name not in taken or (kind == "merge" and (into not in taken or into == name))
-        ):
+        if kind == "merge" and into == name:
+            raise InputError(
+                f"A class must be merged into another class; got {name[:60]!r} twice. Choose another class."
+            )
+        if kind not in ("add", "set") and (name not in taken or (kind == "merge" and into not in taken)):
             raise InputError(
                 f"Only classes of the class set can be renamed, deleted or merged ({', '.join(taken)}); got "
                 f"{name[:60]!r}{f' into {into!r}' if into else ''}. Choose one of them."

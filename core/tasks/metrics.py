@@ -27,8 +27,8 @@ def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
     """
     if len(gold) != len(predicted) or not len(gold):
         raise InputError(
-            f"Every example must have one prediction; got {len(gold)} examples and {len(predicted)} "
-            "predictions. Predict all examples."
+            f"Metrics need at least one example, and one prediction for each example; got {len(gold)} examples and "
+            f"{len(predicted)} predictions. Predict all examples."
         )
     from sklearn.metrics import accuracy_score, f1_score, mean_squared_error  # 1 s at start
 

@@ -245,7 +245,7 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
         other = alike.setdefault(plain_label(label), label)
         if other != label:
             raise InputError(
-                f'Labels must differ in more than case, spaces and dashes; {name} has "{other[:40]}" and '
+                f'Labels must differ in more than case, spaces, dashes and underscores; {name} has "{other[:40]}" and '
                 f'"{label[:40]}". Use the same spelling everywhere.'
             )
     return labels

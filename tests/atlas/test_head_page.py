@@ -102,7 +102,7 @@ def test_the_example_of_any_checkpoint_is_what_it_computes():
     with pytest.raises(CheckpointError, match="its weights have changed"):
         example_grid(config.DECODER, weights_hash="0" * 64)
     for name in ("nobody/nothing", "~nobody-here/x", "x" * 5000, "a\0b"):
-        with pytest.raises(CheckpointError, match="is not stored on this machine"):
+        with pytest.raises(CheckpointError, match="neither a bundled checkpoint nor a local folder"):
             example_grid(name)
     with pytest.raises(InputError, match="three sets of heads"):
         example_grid("atlas-translator")

@@ -155,8 +155,9 @@ def table(outcomes: Iterable[Outcome]) -> str:
         "# Architectures of transformers",
         "",
         f"This page lists what can be measured in the {len(every)} architectures of transformers "
-        f"{transformers.__version__} that AutoModel opens and that have a text config. Each architecture was tested on "
-        "a tiny random checkpoint. `python -m tests.families.conformance` regenerates the page.",
+        f"{transformers.__version__} that AutoModel opens and that have a text config. Each architecture whose "
+        "packages are installed was tested on a tiny random checkpoint. `python -m tests.families.conformance` "
+        "regenerates the page.",
         "",
         "| result of the test | architectures |",
         "|---|--:|",

@@ -315,7 +315,7 @@ def test_the_terminal_writes_what_is_asked_for(pinned, db, tmp_path, monkeypatch
     assert isinstance(nothing.exception, InputError)
     assert "Add --html, --md or --bib" in str(nothing.exception)
     none = CliRunner().invoke(core.__main__.app, ["findings", "export", "--md", "x.md", "--only", "unknown"])
-    assert "No results are pinned" in str(none.exception)
+    assert "At least one pinned result" in str(none.exception)
 
 
 @pytest.mark.thorough

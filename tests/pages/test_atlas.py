@@ -225,9 +225,9 @@ def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_a
         np.testing.assert_allclose(one.weights.sum(-1), 1, atol=1e-5)
     np.testing.assert_array_equal(*(one.weights for one in drawn["counterpart_maps"]))  # matched with itself
     specs = " ".join(chart.proto.spec for chart in app.get("vega_lite_chart"))
-    assert "Effect of ablating this head" in specs
+    assert "Effects and importance of this head" in specs
     assert "increase of the loss, nats" in specs
-    assert "Strongest edges in the newest circuit" in specs
+    assert "Strongest edges of this head" in specs
     scores = choices.on_task(choices.scores_of(NAME), "sst2")
     assert {start.split("/")[0] for start in one_head.MEASURED_AS} <= study_modules().keys()
     frame = one_head.effects(scores, Head(0, 0))["increase of the loss, nats"]

@@ -54,7 +54,7 @@ def test_a_null_is_said_beside_the_head_that_beats_it():
     said = headline("features", rows)
     assert said.sentence == (
         "In 1 of 2 head–feature pairs, attention is significantly higher than for random tokens at the same "
-        "positions. Head L1H2 attends most to the token type noun: 0.40, compared with 0.10."
+        "positions. The largest difference is that of head L1H2 and the token type noun: 0.40, compared with 0.10."
     )
     assert said.baseline == "The baseline (random tokens at the same positions) has a value of 0.10."
 

@@ -111,7 +111,7 @@ BORDERS = (
         f"to end. The diagonal line must have a weight of {MARK} or more in at least {LINED:.0%} of its cells, "
         "including cells in each third of the line.",
         lambda weights, *_: measured(weights).line.rows,
-        "line in {value:.0%} of its positions",
+        "line that covers {value:.0%} of its positions",
         LINED,
     ),
     Border(

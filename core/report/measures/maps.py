@@ -133,7 +133,7 @@ def classifying(evidence: Evidence) -> list[Measured]:
 
 
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
-    """Return how strongly each head in the last layer attends from the classification token to a feature."""
+    """Return the attention of each head in the last layer from the classification token to tokens with a feature."""
     classifying = picked(some, statistic="classifying", feature=feature)
     checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]
     tuned = [score for score in checkpoint_scores if score.checkpoint != checkpoint] or checkpoint_scores

@@ -128,7 +128,7 @@ class FeaturesStudy(Attending[FeaturesOptions, FeatureSums]):
         return above_null(
             of_first,
             "head–feature pairs",
-            lambda score: f"Head {score.name} attends most to the token type {score.feature}",
+            lambda score: f"The largest difference is that of head {score.name} and the token type {score.feature}",
             baseline="random tokens at the same positions",
         )
 

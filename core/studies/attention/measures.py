@@ -234,7 +234,7 @@ def classifying(encoding: Encoding, *, causal: bool) -> int:
 
 
 def special_places(encodings: Sequence[Encoding], *, causal: bool) -> list[SpecialPositions]:
-    """Return, for each input, the positions of the first token, the separators and the token that classifiers read."""
+    """Return the positions of the first token, the separators and the classification token of each input."""
     return [
         SpecialPositions(encoding.first or 0, encoding.separators, classifying(encoding, causal=causal))
         for encoding in encodings

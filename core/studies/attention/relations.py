@@ -1,6 +1,6 @@
 """Heads that attend along relations, such as verb to subject or pronoun to noun (Kovaleva et al. 2019, section 4.5).
 
-value: mean weight over links, with a bootstrap over inputs. baseline: weight of the same head at the same distance
+value: mean weight over links, with a 95 % interval over inputs. baseline: weight of the same head at the same distance
 elsewhere (between sentences: on the other words). contrast: mean log weight corrected for query, key and distance (0:
 no more than these explain), so that a head that attends to all nouns does not seem to attend to objects. p: the larger
 p of effect and contrast. q: p corrected over all heads, relations and directions. accuracy: fraction of links that have

@@ -552,8 +552,8 @@ def columns_of(path: str) -> list[list[str]]:
         lines = lines_of(read_text(path, given=True))
     except OSError as error:
         raise InputError(
-            f"A file of pairs must be UTF-8 text with a tab between the two sentences of a pair; {path} cannot be "
-            "read. Choose another file."
+            f"The file of pairs must be a readable text file; {path} cannot be opened ({error.strerror or error}). "
+            "Check its name and size."
         ) from error
     split = [[part.strip() for part in line.split("\t")] for line in lines if line.strip()]
     if not split:

@@ -237,9 +237,8 @@ class CounterpartsStudy(Study[CounterpartsOptions, CounterpartsPartial]):
                 f"{matched}{words}{cells}.{where}",
                 record.n,
                 "inputs",
-                "A counterpart is a significant match that is the same in both halves of the inputs. If a head "
-                "has several equally good matches, its best match differs between the halves, and it has no "
-                "counterpart.",
+                "A counterpart is a significant match that is the same in both halves of the inputs, and clearly more "
+                "similar than every other head. A head with several equally good matches has no counterpart.",
                 f"The baseline consists of {record.draws} models with random weights. Their attention has the same "
                 "entropy as the attention of the compared checkpoint.",
             )

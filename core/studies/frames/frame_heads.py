@@ -197,7 +197,10 @@ class FrameHeadsOptions:
         int | None, Flag("largest number of tokens in a selected sentence (Kovaleva et al. 2019: 12)")
     ] = 12
     longest_element: Annotated[
-        int | None, Flag("largest number of tokens in a selected frame element (Kovaleva et al. 2019: 3)")
+        int | None,
+        Flag(
+            "largest number of tokens in a frame element; longer ones exclude their sentence (Kovaleva et al. 2019: 3)"
+        ),
     ] = 3
     nearest: Annotated[
         int | None,

@@ -281,9 +281,9 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         best = max(layers, key=lambda layer: defined(layer.selectivity))
         return Headline(
             (
-                f"Among {len(layers)} probes (one for each property and layer), the probe for {best.property} in layer "
-                f"{best.layer} has the largest selectivity: its accuracy is {best.value:.2f}, compared with "
-                f"{best.control:.2f} on the control task."
+                f"Among {len(layers)} results (by property, layer and kind of probe), the {best.probe} probe for "
+                f"{best.property} in layer {best.layer} has the largest selectivity: its accuracy is {best.value:.2f}, "
+                f"compared with {best.control:.2f} on the control task."
             ),
             best.n,
             "words",
@@ -393,8 +393,8 @@ def _diagnostic(checkpoint: "models.checkpoint.Checkpoint", name: str, seed: int
         some = studies.probing.probe_features.readable(checkpoint, f"{name} {split}", [case.sentence for case in every])
         if len(some.sentences) < len(every):
             raise InputError(
-                f"The sentences of {name} must fit into the context of the checkpoint; {checkpoint.name} "
-                "truncates some. Choose another checkpoint."
+                f"Every word in the sentences of {name} must have tokens; {checkpoint.name} truncates sentences or "
+                "drops words. Choose another checkpoint."
             )
         parts.append((some, [[(place, spelled[label]) for place, label in case.read] for case in every]))
     rule = [linear_rule(name, case.sentence, place) == label for case in every for place, label in case.read]

@@ -253,7 +253,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         if less is None:
             interval = percent(step.change_low, step.change_high) if step else ""
             return Headline(pruned, full.n, "dev examples", interval, beside)
-        points = points_more(defined(less.value), "a subnetwork of equally many unimportant components")
+        more_points = points_more(defined(less.value), "a subnetwork of equally many unimportant components")
         sure = less.low is not None and less.high is not None and (less.low > 0 or less.high < 0)
         significance = "significant" if sure else "not significant"
         pruning = (
@@ -261,7 +261,8 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         )
         return Headline(
             (
-                f"{pruned} After retraining, the subnetwork of important components scores {points} ({significance})."
+                f"{pruned} After retraining, the subnetwork of important components scores {more_points} "
+                f"({significance})."
             ).strip(),
             less.n,
             "dev examples",

@@ -310,8 +310,8 @@ def pick_place(container: Any, scores: Sequence[S]) -> list[S]:
     chosen = url.pick(
         container.segmented_control, "Checkpoint", order, key="place", default=order[0], required=True,
         format_func=lambda name: plain(names.get(name, name)),
-        help="Shows the value after fine-tuning (second checkpoint) minus the value before fine-tuning (first "
-             "checkpoint).",
+        help="The difference is the value of the second checkpoint (after fine-tuning) minus the value of the first "
+             "(before fine-tuning).",
     )  # fmt: skip
     return of_task[chosen]
 

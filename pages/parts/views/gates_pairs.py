@@ -143,7 +143,9 @@ def draw_shapley(stored: StoredRun) -> None:
         axes = Axes(x="removed", y="value", low="low", high="high", colour="order", x_title="removed heads",
                     y_title="logit difference")  # fmt: skip
         right.altair_chart(
-            line_with_band(pd.DataFrame(steps), axes, title="Score on held-out examples for two pruning orders")
+            line_with_band(
+                pd.DataFrame(steps), axes, title="Logit difference on held-out examples for two pruning orders"
+            )
         )
     with details():
         st.markdown(

@@ -261,7 +261,7 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
                     "This head is not tested against the other heads."
                 )
             )
-        st.altair_chart(values_with_intervals(frame, axes, title=f"Effect of ablating this head: {unit}"))
+        st.altair_chart(values_with_intervals(frame, axes, title=f"Effects and importance of this head: {unit}"))
     if edges:
         frame = pd.DataFrame(
             [
@@ -271,8 +271,10 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
         ).astype({"low": "float64", "high": "float64"})
         axes = Axes(x="edge", y="effect", x_title="", y_title="decrease of the logit difference", colour="verdict",
                     low="low", high="high")  # fmt: skip
-        st.altair_chart(values_with_intervals(frame, axes, title="Strongest edges in the newest circuit"))
-        st.caption(plain(f"Measured effects (n = {edges[0].n} pairs); verdicts by the sequential test."))
+        st.altair_chart(values_with_intervals(frame, axes, title="Strongest edges of this head"))
+        st.caption(
+            plain(f"Measured effects in the newest circuit (n = {edges[0].n} pairs); verdicts by the sequential test.")
+        )
     with st.container(horizontal=True):
         starts = [
             page

@@ -42,7 +42,7 @@ def show_sentence(result: StoredRun) -> None:
     """Show a sentence of the test split with its trees; words can be clicked."""
     trees = result.among(DrawnTree)
     if not trees:
-        st.info("All sentences of this result are too long to be drawn as trees.", icon=":material/info:")
+        st.info("This result has no sentence of 4 to 24 words, so no tree is drawn.", icon=":material/info:")
         return
     sentences = {str(number): " ".join(tree.words) for number, tree in enumerate(trees, 1)}
     number = url.pick(st.selectbox, "Sentence", sentences, key="sentence")
@@ -100,7 +100,8 @@ def show_syntax(result: StoredRun) -> None:
         st.markdown(
             "UAS (unlabelled attachment score) is the share of words whose predicted syntactic head is correct. The "
             f"spanning tree from the best attention head, {plain(best.name)}, has a UAS of "
-            f"{best.value:.0%}{less}{f' ({interval})' if less and interval else ''}."
+            f"{best.value:.0%}{less}{f' ({interval})' if less and interval else ''}, if the direction of links is "
+            "ignored."
         )
         st.markdown(
             "The baseline “Fixed offset per relation” uses the gold relation of each word and predicts the "

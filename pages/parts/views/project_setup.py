@@ -151,7 +151,7 @@ def maps_from_elsewhere(db: Database) -> None:
     st.caption("Upload two files. The .npz file has one float array [query, key] per map.")
     st.caption(
         "The .jsonl file has one line of metadata per map: key, checkpoint, layer and head (counted from 0). "
-        "The fields task, row_id, tokens, separators and causal are optional."
+        "Optional fields: task, split, row_id, tokens, separators, causal and weights_hash."
     )
     maps, facts = (people.ask_file(label, [kind]) for label, kind in (("Maps", "npz"), ("Metadata", "jsonl")))
     if maps and facts and st.button("Import maps"):
@@ -204,9 +204,10 @@ def erase_person(db: Database, by: str) -> None:
     if st.button("Erase", disabled=not (name and sure)):
         with clear_errors():
             erased_person = kinds[kind](db, str(name), annotator=by)
+            deleted = "All labels of this person were deleted. " if kinds[kind] is erasure.erase_events else ""
             st.success(
-                f"The name was replaced by {plain(erased_person.pseudonym)} in "
-                f"{counted(erased_person.events, 'rows')} of the database."
+                f"{deleted}The name was replaced by {plain(erased_person.pseudonym)}. Affected database rows: "
+                f"{erased_person.events}."
             )
     for erased in erasure.erasures(db):
         st.caption(

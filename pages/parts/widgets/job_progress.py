@@ -175,7 +175,7 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
                                        "smaller n.")  # fmt: skip
                     st.button("Dismiss", key=f"dismiss_{now.job}", on_click=act, width="stretch",
                               args=(api.delete, now.job),
-                              help="Deletes the job. Results of the job that are already stored are kept.")  # fmt: skip
+                              help="Deletes the job and its unfinished results. A stored result is kept.")  # fmt: skip
             st.progress(min(now.share, 1.0), text=plain(progress_line(now)))
             if now.error:
                 st.error(plain(now.error), icon=":material/info:")
