@@ -136,7 +136,7 @@ def test_the_server_that_starts_the_app_is_bounded_and_sends_at_once(monkeypatch
         assert [status(made) for made in held] == [b"204", b"204"]
         assert ended(connect(port))
     assert settings.backlog == connections.BACKLOG
-    assert any("at most 1024 open files, 2 connections" in record.getMessage() for record in caplog.records)
+    assert any("Limits of the server: 1024 open files, 2 connections" in record.getMessage() for record in caplog.records)
 
 
 def test_an_answer_leaves_the_server_at_once():
@@ -310,7 +310,7 @@ def test_half_open_connections_end_however_the_app_is_started(way, tmp_path):
                 held[-1].recv(1)
         finally:
             server.terminate()
-    assert f"({most} waiting)" in log.read_text()
+    assert f"{most} of them waiting" in log.read_text()
 
 
 FEW_FILES = """

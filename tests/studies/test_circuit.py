@@ -148,7 +148,7 @@ def test_pairs_of_a_perturbation_and_of_a_file(options, tmp_path, monkeypatch):
         ({"answers": "other"}, 'got "other"'),
         ({"pairs": 5}, "at least 12 pairs"),
         ({"judging": 2}, "at least 4"),
-        ({"pairs_file": "/nowhere/pairs.tsv"}, "cannot be read"),
+        ({"pairs_file": "/nowhere/pairs.tsv"}, "cannot be opened"),
     ],
 )
 def test_what_cannot_be_is_refused_at_once(options, wrong, said):
