@@ -409,7 +409,7 @@ class OperatorEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorAgreement(Result):
-    """The agreement (Kendall's tau) between the head rankings of two ablation methods on the same examples."""
+    """The agreement (Kendall's tau) between the head rankings of two ablation methods on different examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
     name: str
