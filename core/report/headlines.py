@@ -43,10 +43,11 @@ def _report(rows: Sequence[Row]) -> Headline:
     outcome_counts = ", ".join(
         f"{count} {SEVERAL.get(name, name) if count > 1 else name}" for name, count in counts.items()
     )
-    errors = len(records.claims) - len(outcomes)
-    known_errors = f" {errors} other claims are known errors of the papers." if errors else ""
+    errors = len({record.claim for record in records.claims if record.outcome == KNOWN_ERROR})
+    are_errors = "claims are known errors" if errors > 1 else "claim is a known error"
+    known_errors = f" {errors} other {are_errors} of the sources." if errors else ""
     return Headline(
-        f"{len(outcomes)} published claims were checked: {outcome_counts}.{known_errors}",
+        f"Tests of claims, counted for each checkpoint and task: {outcome_counts}.{known_errors}",
         len(records.steps),
         "studies",
     )
