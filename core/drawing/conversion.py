@@ -72,8 +72,8 @@ class _Converter:
             return []
         if any(map(fetches, charts)):
             raise InputError(
-                "A chart must contain all its data to be exported; this chart loads data from an address, a link or an "
-                "image. Delete the result that contains this chart."
+                "A chart must not contain a URL, a link or an image to be exported; this chart contains one of them. "
+                "Delete the result that contains this chart."
             )
         line = json.dumps({"kind": kind, "charts": list(charts), "more": more})
         with self._lock:

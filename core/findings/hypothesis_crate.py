@@ -189,7 +189,7 @@ def read(folder: Path) -> list[CrateBatch]:
         )
     if body.get("version") not in (1, VERSION):  # the first version has no hash of its content
         raise InputError(
-            f"An RO-Crate must have version {VERSION}, which this program reads; {folder.name} has version "
+            f"An RO-Crate must have version 1 or {VERSION}, which this program reads; {folder.name} has version "
             f"{str(body.get('version'))[:20]!r}. Update the program, or export the RO-Crate again."
         )
     _check_text(body, folder)

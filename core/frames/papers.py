@@ -91,8 +91,8 @@ def _refuse_other_kinds(row: dict[str, Any], where: str) -> None:
     good = good and isinstance(elements, list) and all(isinstance(text, str) for text in [*texts, *elements])
     if not good:
         raise InputError(
-            f"Sentences, targets, elements and links must be strings; {where} has a value of another type. Correct "
-            "this row."
+            "Sentences, targets and elements must be strings, and links a list of at least one object with the strings "
+            f"earlier and later; {where} has another value. Correct this row."
         )
 
 
@@ -112,8 +112,9 @@ def _near(text: str, phrase: str, where: str, notes: list[Skipped]) -> Span:
 
 def _chosen(spans: list[Span], text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:
     if not spans:
+        is_not = "is not surrounded by spaces in" if phrase and phrase in text else "is not in"
         raise InputError(
-            f'The {role} of {where} must occur in its sentence; "{phrase}" is not in "{text}". Correct the phrase.'
+            f'The {role} of {where} must occur in its sentence; "{phrase}" {is_not} "{text}". Correct the phrase.'
         )
     if len(spans) > 1:
         notes.append(

@@ -132,8 +132,8 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
         length = len(sentence.text)
         if not spans:
             raise InputError(
-                f'Every frame element must have a span in the sentence; "{name}" has none. Mark its words, or '
-                "remove the element."
+                f'Every frame element and link must have spans in the sentence; "{name}" has none. Mark its words, or '
+                "remove the element or link."
             )
         for start, end in spans:
             if not 0 <= start < end <= length:
@@ -144,8 +144,8 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
         for left, right in zip(sorted(spans), sorted(spans)[1:], strict=False):
             if right[0] < left[1]:
                 raise InputError(
-                    f'Spans of one frame element must not overlap; "{name}" has {list(left)} and {list(right)}. '
-                    "Join these spans."
+                    f'Spans of one target or frame element must not overlap; "{name}" has {list(left)} and '
+                    f"{list(right)}. Join these spans."
                 )
     return sentence
 
@@ -236,7 +236,8 @@ def place(text: str, phrase: str, name: str = "words") -> Span:
     spans = places(text, wanted.strip())
     if not spans:
         raise InputError(
-            f'The {name} must occur in the sentence; "{wanted}" is not in "{text}". Copy the words from the sentence.'
+            f'The {name} must be whole words of the sentence; "{wanted}" is not in "{text}" as whole words. Copy the '
+            "words from the sentence."
         )
     if number and not 1 <= int(number) <= len(spans):
         raise InputError(

@@ -84,8 +84,8 @@ class Release:
                 elements = {key: element.coreType for key, element in facts.FE.items()}
             except Exception as error:
                 raise InputError(
-                    f'A frame must be in the FrameNet release; {self.name} has no frame "{name}" '
-                    f"({_said(error)}). Choose a frame that its frameIndex.xml lists."
+                    f'A frame must be readable in the FrameNet release; "{name}" cannot be read from {self.name} '
+                    f"({_said(error)}). Choose a frame that its frameIndex.xml lists, or unpack the release again."
                 ) from error
             self._frames[name] = Frame(name, elements, sets)
         return self._frames[name]

@@ -233,10 +233,11 @@ def show_maps(
     sizes = (len(queries), len(queries) if square else len(keys or ()))
     if array.ndim != 4 or array.size == 0 or array.shape[2:] != sizes:
         shape = tuple(weights.shape) if hasattr(weights, "shape") else array.shape
+        of_keys = "" if square else f" for queries, and {sizes[1]} for keys"
         raise InputError(
-            f"Attention weights must be an array of the shape {SHAPES}, with as many tokens as queries; got the shape "
-            f"{shape} and {len(queries)} tokens. Pass the maps of one input without padding, and pass key_tokens if "
-            "the keys are not the queries."
+            f"Attention weights must be an array of the shape {SHAPES}, with one token for each query and one for each "
+            f"key; got the shape {shape} and {sizes[0]} tokens{of_keys}. Pass the maps of one input without padding, "
+            "and pass key_tokens if the keys are not the queries."
         )
     later = np.triu(np.ones(array.shape[2:], dtype=bool), 1)
     decoder = causal if causal is not None else bool(square and array.shape[2] > 1 and not array[..., later].any())

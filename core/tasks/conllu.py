@@ -104,8 +104,8 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
         many = int(last) - int(first) + 1 if last else 0
         if last and not 1 <= many <= len(queue):
             raise InputError(
-                f"A multi-word token such as 8-9 must be followed by its words; line {number} of {file.name} has "
-                f"{fields[0]}, followed by {len(queue)} words. Correct the line."
+                "A multi-word token such as 8-9 must be a range of the words that follow it; line "
+                f"{number} of {file.name} has {fields[0]}, followed by {len(queue)} words. Correct the line."
             )
         parts = [queue.popleft()[1][1] for _ in range(many)] if last else [fields[1]]
         spans += _divided(start, fields[1], parts)
@@ -205,8 +205,8 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
             out.setdefault(reason, []).append(f'{number} "{sentence.text[:30]}"')
     if not kept:
         raise InputError(
-            f"A probe needs sentences of at least two words with one root; {file.name} has none among {len(every)} "
-            "sentences. Choose another treebank, or raise the limit on the number of sentences."
+            f"A probe needs sentences of at least two words that form a tree with one root; {file.name} has none among "
+            f"{len(every)} sentences. Choose another treebank, or raise the limit on the number of sentences."
         )
     left = tuple(LeftOut(part, reason, len(names), tuple(names[:NAMED])) for reason, names in sorted(out.items()))
     return TreebankPart(part, tuple(kept), left)

@@ -150,7 +150,8 @@ def task_of(task: str | Task) -> Task:
     key = "mnli" if key in {"mnlim", "mnlimatched"} else key
     if key not in TASKS:
         raise InputError(
-            f'A task must be one of {", ".join(TASKS)} or a CSV file; got "{task[:60]}". Choose one of them.'
+            f"A task must be one of {', '.join(TASKS)} or a CSV, TSV or JSON Lines file; got "
+            f'"{task[:60]}". Choose one of them.'
         )
     return TASKS[key]
 

@@ -189,8 +189,8 @@ def read_own(task: str) -> OwnFile:
 def _read(path: Path, modified: int) -> OwnFile:
     if path.suffix.lower() not in ENDINGS:  # the target of a link
         raise InputError(
-            f"The name of a custom task file must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; got "
-            f"{path.name[:80]}. Rename the file."
+            f"The name of a custom task file, and of the file that a link leads to, must end in "
+            f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; got {path.name[:80]}. Rename the file."
         )
     return checked(read_table(read_text(path, given=True), path.name), path)
 
@@ -212,7 +212,7 @@ def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = F
     if not own.of("dev"):
         raise InputError(
             f"A custom task must have examples in the dev split; none of the {len(own.rows)} rows of {name} is in that "
-            "split. Set the column split of some rows to dev."
+            "split. Write dev into the column split of some rows."
         )
     known = {row.label for row in own.of("train")}
     for row in own.of("dev") if own.labels and known else ():

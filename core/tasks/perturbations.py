@@ -118,10 +118,14 @@ def _other_name(by: str) -> Callable[[Text, np.random.Generator, PerturbationCho
         known = [names()[word] for word in _WORD.findall(f"{given.text} {given.pair or ''}") if word in names()]
         chosen = [name for name in known if name.name == choice.word] if choice.word else known
         if not chosen:
-            said = f'"{choice.word[:40]}" is not one of them' if choice.word else "it has none"
+            if choice.word:
+                raise InputError(
+                    f"The name to replace must be in the text, and one of the {len(names())} first names in the "
+                    f'bundled lists; got "{choice.word[:40]}". Choose another name, or type the second input.'
+                )
             raise InputError(
                 f"The text must contain one of the {len(names())} first names in the bundled lists; got "
-                f'"{given.text[:40]}" ({said}). Type the second input instead.'
+                f'"{given.text[:40]}". Type the second input instead.'
             )
         own = chosen[0]
         present = {word for side in (given.text, given.pair or "") for word in _WORD.findall(side)}
@@ -173,8 +177,8 @@ def _scrambled(run: int) -> Callable[[Text, np.random.Generator, PerturbationCho
         sides = [None if side is None else _shuffled(side, run, chance) for side in (given.text, given.pair)]
         if sides == [given.text, given.pair]:
             raise InputError(
-                f'A sentence must have more than {run} different words to be shuffled; "{given.text[:40]}" has '
-                "too few. Type a longer sentence."
+                f"A sentence must have at least two different {'words' if run == 1 else 'pairs of words'} to be "
+                f'shuffled; "{given.text[:40]}" has too few. Type a longer sentence.'
             )
         return Perturbed(Text(sides[0] or "", sides[1]), f"words shuffled, {run} at a time")
 
@@ -227,9 +231,14 @@ def _synonym(given: Text, chance: np.random.Generator, choice: PerturbationChoic
     if choice.word:
         known = [span for span in known if given.text[slice(*span)] == choice.word]
     if not known:
+        if choice.word:
+            raise InputError(
+                f"The word to replace must be in the sentence, and in one of the {len(words()['synonyms'])} bundled "
+                f'synonym pairs; got "{choice.word[:40]}". Choose another word, or type the second input.'
+            )
         raise InputError(
             f"A sentence must contain a word of the {len(words()['synonyms'])} bundled synonym pairs; "
-            f'"{choice.word[:40] or given.text[:40]}" has no synonym there. Type the second input instead.'
+            f'"{given.text[:40]}" contains none. Type the second input instead.'
         )
     start, end = known[0] if choice.word else known[int(chance.integers(len(known)))]
     word = given.text[start:end]

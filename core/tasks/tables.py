@@ -82,7 +82,7 @@ def read_table(text: str, name: str = PASTED) -> SentenceTable:
         rows = tuple((k, dict(zip(columns, [*row, ""], strict=False))) for k, row in enumerate(parts))
         table = SentenceTable(name, "list", columns, (), rows)
     if not table.rows:
-        where = "" if table.form == "list" else " below the first line"
+        where = " below the first line" if table.form in _FORMS.values() else ""
         raise InputError(
             f"Sentences must be given as a table, or as a list with one sentence per line; {name} has no "
             f"sentences{where}. Add at least one sentence."
@@ -156,7 +156,7 @@ def _places(columns: Sequence[str], name: str) -> dict[str, int]:
     if first is None:
         raise InputError(
             f'A table must have a column called "sentence"; {name} has no "sentence" (it has '
-            f"{', '.join(filter(None, columns))[:120] or 'no first line'}). Rename its columns in the first line."
+            f"{', '.join(filter(None, columns))[:120] or 'no columns'}). Rename the column of sentences."
         )
     if twice:
         raise InputError(f'Column names must be unique; {name} has "{twice[0]}" twice. Rename one of the two columns.')

@@ -112,15 +112,16 @@ def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recip
 
 
 def layers_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
-    """Return the name and list of a model's layers. Raises InputError for model families whose layers share weights."""
+    """Return the name and list of a model's layers. Raises InputError if layers share weights, or there is only one."""
     config: Any = model.config
     wanted = config.num_hidden_layers
     for name, module in model.named_modules():
         if isinstance(module, nn.ModuleList) and len(module) == wanted and wanted > 1:
             return name, module
+    found = f"the layers of {config.model_type} models share weights" if wanted > 1 else "this model has one layer"
     raise InputError(
-        "Single layers can be trained or reset only if every layer has its own weights; the layers of "
-        f"{config.model_type} models share weights. Train all layers."
+        "Single layers can be trained, reset or pruned only if the model has several layers with their own weights; "
+        f"{found}. Train all layers, or choose another checkpoint."
     )
 
 

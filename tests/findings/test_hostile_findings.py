@@ -143,7 +143,7 @@ def test_a_conversion_asks_nobody(chart):
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/x.png"
         asked = json.loads(json.dumps(chart).replace("ADDRESS", address))
         for convert in (lambda: conversion.svgs_of([asked]), lambda: conversion.png_of(asked)):
-            with pytest.raises(InputError, match="must contain all its data"):
+            with pytest.raises(InputError, match="must not contain a URL, a link or an image"):
                 convert()
         with pytest.raises(TimeoutError):
             listener.accept()

@@ -44,7 +44,7 @@ def test_links_given_by_the_source_are_kept():
         (sentence(target=((40, 50),)), "within its text of 43"),
         (sentence(target=((5, 5),)), "must be non-empty"),
         (sentence(Element("A", ((0, 2), (1, 4)))), "must not overlap"),
-        (sentence(Element("A", ())), "must have a span"),
+        (sentence(Element("A", ())), "must have spans"),
         (sentence(Element("A", ((10, 16),))), 'overlaps "pleased"'),
         (sentence(text="  "), "must not be empty"),
     ],

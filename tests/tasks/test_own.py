@@ -60,7 +60,7 @@ def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
     ("text", "said"),
     [
         ("words,label\na,b\n", 'mail.csv has no "sentence" (it has words, label)'),
-        ("", 'has no "sentence" (it has no first line)'),
+        ("", 'has no "sentence" (it has no columns)'),
         ("sentence,label\n", "mail.csv has no sentences below the first line"),
         ("sentence,label,label\na,b,c\n", '"label" twice'),
         ("sentence,label\na,x\n,y\n", "row 2 of mail.csv has no sentence"),
@@ -135,7 +135,7 @@ def test_only_csv_and_tsv_files_are_tasks_and_paths_become_full(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     assert own.absolute("mail.csv") == str(tmp_path / "mail.csv")
     assert own.absolute("sst2") == "sst2"
-    with pytest.raises(InputError, match="or a CSV file"):
+    with pytest.raises(InputError, match="or a CSV, TSV or JSON Lines file"):
         task_of("mail.txt")
     with pytest.raises(KeyError):
         TASKS["mail.txt"]
