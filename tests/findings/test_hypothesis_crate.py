@@ -156,7 +156,7 @@ def test_an_altered_row_is_named_and_nothing_is_computed(copied, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "change", "why"),
     [
-        (crate.FILE, lambda body: body.update(version=9), "must have version 2"),
+        (crate.FILE, lambda body: body.update(version=9), "must have version 1 or 2"),
         (crate.FILE, lambda body: body.update(format="x"), "must have the format"),
         (crate.FILE, lambda body: body["batches"][0].pop("level"), "must contain complete hypotheses"),
         (crate.FILE, lambda body: body["batches"][0]["rows"].update(judged="../../a.jsonl"), "must be in its folder"),

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -123,6 +125,8 @@ def test_last_layers_only(base):
     assert same == [True, False, False]
     with pytest.raises(InputError, match="models share weights"):
         initialised(tiny("albert"), SST2, "pretrained", Recipe(train_last=1), 0)
+    with pytest.raises(InputError, match="this model has one layer"):
+        layers_of(SimpleNamespace(config=SimpleNamespace(num_hidden_layers=1), named_modules=dict[str, object]().items))
 
 
 def test_dropout_can_be_turned_off(base):
