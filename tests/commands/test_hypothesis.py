@@ -78,5 +78,6 @@ def test_the_worked_example_of_the_docs_is_what_comes_of_its_commands(command, t
     assert met == ["seen", "held out", "explained", "specific", "stable", "transfers"]
     written = " ".join(text.split())
     assert f"(weights {row['weights_hash'][:12]}) attends to the first token on 100 RTE-like examples" in written
-    assert f"RO-Crate attached): {', '.join(met[:-1])}, and shared by its counterpart" in written
-    assert (row["causal"], "not tested causally" in written) == ("not tested", True)
+    listed = ", ".join(f"*{name}*" for name in met[:-1])
+    assert f"meets six of seven criteria ({listed} and *{met[-1]}*)" in written
+    assert (row["causal"], "The criterion *causal* was not tested." in written) == ("not tested", True)

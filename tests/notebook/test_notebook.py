@@ -1,7 +1,6 @@
 """The notebook's functions on loaded models: the numbers of a checkpoint, and the model left as it was."""
 
 import json
-import re
 import subprocess
 import sys
 
@@ -201,14 +200,14 @@ def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_
 
 
 @pytest.mark.slow  # 5 CPU seconds: tags words and runs a study on both sets of rows
-def test_a_hypothesis_is_registered_tested_and_kept_as_the_docs_say(tmp_path, monkeypatch):
+def test_a_hypothesis_is_registered_tested_and_kept(tmp_path, monkeypatch):
     database = tmp_path / "atlas.duckdb"
     monkeypatch.setenv("ATLAS_DB", str(database))
-    text = (config.PROJECT / "docs" / "explanation" / "hypotheses.md").read_text(encoding="utf-8")
-    code = re.search(r"```python\n(.+?)```", text, re.DOTALL)[1].replace(":100:0", ":30:0")
-    names = {}
-    exec(code, names)  # noqa: S102 - what the docs say to type
-    found = names["criteria"].set_index("criterion")
+    parameters = {"offset": "first", "control": "next", "counterpart": "atlas-encoder-sst2:L1H1"}
+    criteria = notebook.open(config.ENCODER).hypothesis(
+        "L1H1", "offset", parameters, thought="sst2:dev:30:0", judged="rte:dev:30:0"
+    )
+    found = criteria.set_index("criterion")
     assert found.loc[["seen", "held out", "explained"], "state"].tolist() == ["met"] * 3
     assert found.loc["causal", "state"] == "not tested"
     with Database(database) as db:
