@@ -266,7 +266,7 @@ def _log(folder: str) -> None:
 
 
 KINDS = {
-    "trees": "decision trees on 120 statistics of a map (the default)",
+    "trees": "decision trees on statistics of a map (the default)",
     "both": "the network of the paper plus the statistics",
     "paper": "the network of the paper (eight convolutions)",
     "replication": "the network of the replication (strided)",
