@@ -39,7 +39,7 @@ def test_verdicts_rows_and_the_gradient_are_shown(db, options):  # noqa: F811
     titles = specs.replace('", "', " ")  # lines of a wrapped title
     for words in (
         "dashed: margin",
-        "Number of examples needed to decide whether a head",
+        "Number of examples on which each head was tested",
         "Change in loss at the first interim analysis: estimated by the gradient, and measured",
     ):
         assert words in titles

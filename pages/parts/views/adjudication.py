@@ -33,7 +33,7 @@ def show(tools: DeltaGenerator) -> None:
         tools.toggle,
         "Show who voted",
         key="named",
-        help="The names of annotators are hidden, so that your decision depends only on the map.",
+        help="By default, the names of annotators are hidden, so that your decision depends only on the map.",
     )
     classes = known_class_set(db, class_set)
     if not annotator:
@@ -49,7 +49,8 @@ def show(tools: DeltaGenerator) -> None:
             shown, votes = waiting[:SHOWN], votes_of(db, class_set, project)
             show_disputed(db, votes, [dispute.map_id for dispute in shown], named=shows_names)
             if len(waiting) > len(shown):
-                st.caption(f"The first {len(shown)} of these maps are shown, with the number of labels of each class.")
+                with_labels = "the label of each annotator" if shows_names else "the number of labels of each class"
+                st.caption(f"The first {len(shown)} of these maps are shown, with {with_labels}.")
         show_bundled_disputes(db, class_set, named=shows_names)
         return
     db.person.must("annotator", "decide on maps")

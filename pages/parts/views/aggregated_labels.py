@@ -174,7 +174,7 @@ def show(tools: DeltaGenerator) -> None:
     names = list(known_class_set(db, class_set).names)
     votes = crowd.votes_of(db, class_set, project)
     if votes[(votes["pass"] == 1) & (votes["queue_order"] != "adjudication")].empty:
-        st.info("No labels have been stored yet. Label maps on Annotate > Label.", icon=":material/stylus:")
+        st.info("This selection has no labels yet. Label maps on Annotate > Label.", icon=":material/stylus:")
         return
     advice = crowd.advice(votes, names)
     recommended: Method = "dawid-skene" if advice.worth else "majority"

@@ -87,7 +87,7 @@ def disputed(db, rows, class_set: str) -> None:
     maps = agreement.disputed(rows)
     st.subheader("To adjudicate")
     if not maps:
-        st.caption("All maps with conflicting labels have been adjudicated.")
+        st.caption("No map has conflicting labels that still need adjudication.")
         return
     st.caption("1 map has labels that differ." if len(maps) == 1 else f"{len(maps)} maps have labels that differ. The "
                f"first {len(maps[:MOST])} are shown.")  # fmt: skip

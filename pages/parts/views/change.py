@@ -205,7 +205,7 @@ def start() -> None:
         300,
         key="limit",
         bind="query-params",
-        help="The number of dev examples per task. Kovaleva et al. 2019 use 1,000 examples.",
+        help="The largest number of dev examples per task. Kovaleva et al. 2019 use at most 1,000.",
     )
     with st.expander("Source of the examples"):
         data_folder = pick_data()

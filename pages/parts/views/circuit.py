@@ -120,6 +120,7 @@ SHOWN = ("name", "effect", "low", "high", "n", "verdict", "selection", "attribut
 MEANS = ("name", "pairs", "effect", "low", "high", "n")
 ORDERS = {"effect": "strongest edges", "random": "random edges"}
 WHOLE = 0.8  # of the logit difference, that a circuit should keep
+USES = {"decides": "to test edges", "judges": "to evaluate circuits", "control": "as a control (same answer)"}
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -272,7 +273,7 @@ def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[Cir
         column.altair_chart(_map(str(stored.of), texts, Head.parse(head), f"{head} on {letter}"), width="content")
     st.caption(
         f"The logit difference is {pair.first_m:+.2f} on input A and {pair.second_m:+.2f} on input B. This pair is "
-        f"used for: {plain(pair.use)}."
+        f"used {USES.get(pair.use, plain(pair.use))}."
     )
 
 

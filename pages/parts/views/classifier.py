@@ -130,8 +130,8 @@ def show_results(db: Database, classifier: KnownClassifier, *, counted_above: bo
             "maps that are unlike the training maps; the classifier can still be right about such maps."
         )
         st.caption(
-            "In this table, macro F1 covers only classes with at least ten maps. It can therefore be higher than "
-            "the score above, which covers all classes."
+            "Macro F1 covers only classes with at least ten maps. These classes differ between checkpoints, so a "
+            "checkpoint can have a higher macro F1 than all maps together."
         )
     left, right = st.columns(2)
     with left:
@@ -287,13 +287,17 @@ def start(db, class_set: str) -> None:
         "Epochs", 1, 2000, 200, key="epochs", bind="query-params", disabled=kind in WITHOUT_EPOCHS
     )
     folds = right.number_input("Folds", 2, 20, 5, key="folds", bind="query-params",
-                               help="The number of folds in the cross-validation. All maps of one input are in "
-                                    "the same fold.")  # fmt: skip
-    weights = left.toggle("Give rare classes more weight in training", key="class_weights", bind="query-params")
+                               help="The number of folds in the cross-validation. All maps of one input (for the "
+                                    "score on unseen heads, of one head) are in the same fold.")  # fmt: skip
+    weights = left.toggle(
+        "Give rare classes more weight in training (no effect on decision trees)",
+        key="class_weights",
+        bind="query-params",
+    )
     beside = left.toggle(
         "Also compute a learning curve",
-        help="Also trains classifiers on fewer labels, to show whether more labels would improve the scores. This "
-        "takes longer.",
+        help="Also trains classifiers on fewer labels, to show whether more labels would improve the scores. "
+        "Classifiers other than decision trees are then also evaluated on unseen checkpoints. This takes longer.",
         key="curve",
         bind="query-params",
     )
@@ -308,7 +312,7 @@ def start(db, class_set: str) -> None:
             f"{METHODS[way]}, as soft labels" if way else "shares of votes; maps with a tie are not evaluated"
         ),
         help="The method that combines the labels of several annotators into one training label. “Projects > "
-        "Aggregated labels” compares the methods.",
+        "Aggregated labels” shows the result of each aggregation method.",
     )
     chosen = next((candidate for candidate in METHODS if candidate == method), None)
     pressed = place.button("Train", type="primary")

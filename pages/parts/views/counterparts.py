@@ -104,8 +104,8 @@ def start() -> None:
     view_context = context.now()
     if not view_context.beside or view_context.beside == view_context.checkpoint:
         st.caption(
-            "Choose another checkpoint under “compare with” at the top of the page. Each head of that checkpoint "
-            "is then matched with a head of this checkpoint."
+            "Choose another checkpoint under “compare with” at the top of the page. Then heads of this checkpoint "
+            "can be matched one to one with heads of that checkpoint."
         )
         return
     options = {
@@ -189,7 +189,7 @@ def recurring(rows: Sequence[Row]) -> None:
     st.markdown(plain(headline.sentence))
     frame = pd.DataFrame([vars(recurrence) for recurrence in recurrences])
     shade = Shade("found", domain=(0.0, float(recurrences[0].runs)), label=f"of {recurrences[0].runs}")
-    st.altair_chart(head_picture(frame, shade, title="Other checkpoints in which this head has a counterpart",
+    st.altair_chart(head_picture(frame, shade, title="Number of other checkpoints in which each head has a counterpart",
                                  tooltip=("share", "low", "high", "same_place")), width="content")  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def roles_picture(begun: Sequence[Beginning], snapshots: Sequence[str]) -> alt.C
     colours = colours_of([role.removeprefix(CLASS_SHARE) for role in labels])
     scale = alt.Scale(domain=list(labels.values()), range=colours)
     chart = alt.Chart(frame.assign(role=frame["role"].map(labels))).mark_line(point=True).encode(
-        x=alt.X("snapshot:O", sort=list(snapshots), title="share of training steps before the snapshot (not to scale)",
+        x=alt.X("snapshot:O", sort=list(snapshots), title="snapshot, in order of training (not to scale)",
                 axis=alt.Axis(labelAngle=0, labelOverlap=True)),
         y=alt.Y("heads:Q", title="number of heads"),
         color=alt.Color("role:N", scale=scale, title="mostly to", legend=alt.Legend(**SYMBOLS)),
@@ -129,12 +129,14 @@ def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = F
     frame = pd.DataFrame([vars(point) for point in points if point.score == score])
     frame[["value", "low", "high"]] = frame[["value", "low", "high"]].astype(float)
     label = _label(score)
-    chart = small_multiples(frame, label=label, title=f"{label} of every head during training (dashed: threshold)",
-                            bound=bound_of(score))  # fmt: skip
+    bound = bound_of(score)
+    title = f"{label} of every head during training" + ("" if bound is None else " (dashed: threshold)")
+    chart = small_multiples(frame, label=label, title=title, bound=bound)
     st.altair_chart(chart, width="content")
     st.caption(
-        "A head has the role while its score is above the dashed line. Snapshots are evenly spaced here; changes "
-        "between two snapshots are not visible." + (" Bands are 95 % CIs." if points[0].n else "")
+        ("" if bound is None else "A head has the role while its score is above the dashed line. ")
+        + "Snapshots are evenly spaced here; changes between two snapshots are not visible."
+        + (" Bands are 95 % CIs." if points[0].n else "")
     )
     st.subheader("Earliest snapshot in which any head has the role", anchor=False)
     column_titles = {"score": "role: attends mostly to", "heads": "heads at the end", "earliest": "first head by",

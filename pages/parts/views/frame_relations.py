@@ -39,8 +39,8 @@ def show_search() -> None:
         for row in releases.itertuples():
             skipped = frames.skipped_of(db, row.release)
             st.caption(
-                f"{plain(row.release)} has {row.annotations:,} annotated sentences. {len(skipped)} parts of its "
-                f"files could not be read and were skipped. {CITATION}"
+                f"{plain(row.release)} has {row.annotations:,} frame annotations of sentences. {len(skipped)} parts of "
+                f"its files could not be read and were skipped. {CITATION}"
             )
             if skipped:
                 with st.expander(f"Skipped in {plain(row.release)}"):
@@ -65,7 +65,7 @@ def _search(releases: list[str]) -> None:
     }
     if not any(value.strip() for value in search_terms.values()):
         st.caption(
-            "To search, type the beginning of a frame, a lexical unit or a frame element, or some words of a sentence."
+            "To search, type the beginning of a frame, a lexical unit or a frame element, or any part of a sentence."
         )
         return
     hits = frames.find_annotations(

@@ -54,8 +54,8 @@ def draw_gates(stored: StoredRun) -> None:
     explain_difference(stored)
     with details():
         st.caption(
-            "The gates are fitted several times. A head is undecided if its gate is open in some fits and closed in "
-            "others. In the table, needed heads are called “facilitating”, as in the paper."
+            f"The gates are fitted several times. A head has a class if at least {CLAIMED:.0%} of the fits agree. "
+            "Otherwise, the head is undecided. In the table, needed heads are called “facilitating”, as in the paper."
         )
         needed = frame[frame["gate_class"] == "facilitating"].sort_values("effect", ascending=False)
         if len(needed):

@@ -147,7 +147,7 @@ def _strongest(step: "GenerationStep", shown: pd.DataFrame) -> str:
 def _show_step(step: "GenerationStep", shown: pd.DataFrame) -> None:
     """Show the probability of the new token and of others, and the key that each head attends to most."""
     left, right = st.columns([1, 2])
-    left.markdown(f"**The model predicted “{plain(step.token)}” with a probability of {step.probability:.3f}.**")
+    left.markdown(f"**The model generated “{plain(step.token)}”, which had a probability of {step.probability:.3f}.**")
     show_table(pd.DataFrame(step.likely, columns=["token", "probability"]), container=left, key="likely", height=220)
     if step.ends:
         right.caption("This token ends the text. The model does not read this token, so no head attends from it.")

@@ -226,7 +226,7 @@ def station(db, settings, classes, suggesting, *, docked: bool) -> None:
     queue_name, maps_payload = payload_of(db, settings, classes, suggesting, names)
     if not names:
         st.success(
-            "You have labelled all maps in this selection. Sample more maps, or change the selection.",
+            "No map in this selection is left to label. Sample more maps, or change the selection.",
             icon=":material/done_all:",
         )
     send_maps(maps_payload)

@@ -314,10 +314,12 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
     if is_on:
         texts = _own_sentences() if source == OWN else _rows(task if task and is_task(task) else "sst2")
     if not texts:
-        st.info(
-            "Switch on the gallery to see inputs with the highest and lowest scores, and one input per decile.",
-            icon=":material/gallery_thumbnail:",
+        hint = (
+            "Enter at least one sentence."
+            if is_on
+            else "Switch on the gallery to see inputs with the highest and lowest scores, and one input per decile."
         )
+        st.info(hint, icon=":material/gallery_thumbnail:")
         return Gallery()
 
     values = resources.input_scores(checkpoint, texts, key)[:, head.layer, head.head]

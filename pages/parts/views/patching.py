@@ -135,7 +135,7 @@ def _show_pair(inputs: TwoInputs) -> None:
             Shade(
                 "moved", "1 − cosine", domain=(0.0, float(max(0.01, moved if np.isfinite(moved) else 1))), cell=LARGE
             ),
-            title="Change in the attention of each head between words that both inputs share",
+            title="Change in the attention of each head between aligned words of both inputs",
             tooltip=["on words without an aligned word, first input", "on words without an aligned word, second input"],
         )
         st.altair_chart(chart, width="content")

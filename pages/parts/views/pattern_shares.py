@@ -251,8 +251,9 @@ def _draw(stored: StoredRun, about: KnownClassifier, known_names: Sequence[str])
             st.caption(plain(f"{sentence}."))
         cropped, small = (sum(int(getattr(note, name) or 0) for note in notes) for name in ("cropped", "small"))
         st.caption(
-            f"Confidence intervals cover the variation between inputs, but not errors of the classifier. {cropped} "
-            "inputs were longer than the classifier allows and were cropped. "
+            "Confidence intervals of shares as classified cover the variation between inputs, but not errors of the "
+            "classifier; those of corrected shares cover both. "
+            f"{cropped} inputs were longer than the classifier allows and were cropped. "
             f"{small} inputs were too short to show a pattern and were left out."
         )
         if (codebook := codebook_of(stored.settings.class_set)) and codebook.counted:

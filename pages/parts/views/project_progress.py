@@ -111,7 +111,7 @@ def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     open_ = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     if not open_:
-        st.caption("There is no labelling project yet. Create one on “Projects > Setup”.")
+        st.caption("No labelling project exists, or all are archived. Create one on “Projects > Setup”.")
         links.link("projects/setup")
         show_label_progress(db)
         return

@@ -294,7 +294,7 @@ def _rules(seed: int) -> Rules:
     ahead = right.number_input("Reserved maps per person", 1, 48, GROUP if order == "clusters" else 8)
     typed_names = st.text_input(
         "Who may label",
-        placeholder="names of annotators, separated by commas (default: everybody with the role annotator)",
+        placeholder="names of annotators, separated by commas (default: everybody who may label)",
     )
     who = tuple(dict.fromkeys(name.strip() for name in typed_names.split(",") if name.strip()))
     return Rules(k=int(k), lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)
@@ -326,7 +326,8 @@ def _with_known_maps(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> t
             "Gold labels from",
             ["", *names],
             format_func=lambda name: name or "adjudications",
-            help="The annotator whose labels define the correct classes of exemplars and gold maps.",
+            help="The source of the correct classes of exemplars and gold maps: adjudications, or the labels of one "
+            "annotator.",
         ),
     }
     places = st.columns(4)

@@ -62,15 +62,15 @@ def show_importance() -> None:
                 st.markdown("**Does the gradient predict the effect of zeroing a head?**")
                 show_table(agreements, column_config={"p": st.column_config.NumberColumn(format="%.2g")})
                 st.caption(
-                    f"Spearman correlation over {len(heads)} heads between the gradient and the measured effect of "
-                    "zeroing each head. It is 1 if gradient and effect rank the heads in the same order, and 0 if the "
-                    "two rankings are unrelated."
+                    f"Spearman correlation over {len(heads)} heads between the column “importance” under “Details” and "
+                    "the measured effect of zeroing each head. It is 1 if both rank the heads in the same order, and 0 "
+                    "if the two rankings are unrelated."
                 )
         with details():
             st.markdown(
-                "Gradient importance is the gradient of the loss with respect to a mask on a head (Michel et al. "
-                "2019). The column “importance” is normalised within each layer. Heads are pruned in the order of "
-                "this column."
+                "The gradient is the mean absolute gradient of the loss with respect to a mask on a head (Michel et "
+                "al. 2019). By default, the column “importance” is the gradient normalised within each layer. The "
+                "pruning order “importance” uses this measure."
             )
             columns = {"name": "head", "gradient": "gradient", "value": "importance", "rank": "rank"}
             show_table(frame[list(columns)].rename(columns=columns))
@@ -90,8 +90,8 @@ def show_curves() -> None:
         draw_curves(steps)
         with details():
             st.markdown(
-                "Heads are pruned one after another, starting with the least important head. The order is computed "
-                "on train examples, and the scores on dev examples. Bands are 95 % CIs of the paired change."
+                "At every step, the least important remaining heads are pruned. The order is computed on train "
+                "examples, and the scores on dev examples. Bands are 95 % CIs of the paired change."
             )
             st.markdown("The baseline prunes heads in random order.")
             _save(steps, stored.of)
@@ -150,7 +150,8 @@ def start() -> None:
         "Measure importance",
         width="stretch",
         disabled=shared is None,
-        help="Computes the importance of each head from one backward pass over the examples.",
+        help="Computes the importance of each head from one backward pass over train examples, and compares it with "
+        "the effect of zeroing each head.",
     )
     prune = right.button("Draw the curve", type="primary", width="stretch", disabled=shared is None or not orders)
     if shared:

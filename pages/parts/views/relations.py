@@ -127,14 +127,15 @@ def _draw_trees(stored: StoredRun) -> None:
         show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [figure], "dependencies")
 
 
-def sentence(scores: Sequence[RelationScore], what: str) -> str:
+def _others(is_across: bool) -> str:
+    """Return with what a relation is compared. `is_across`: the relation links words of different sentences."""
+    return "other words of the sentence with the key" if is_across else "other pairs of words at the same distance"
+
+
+def sentence(scores: Sequence[RelationScore], what: str, *, is_across: bool = False) -> str:
     """Return how many heads attend along a relation significantly more than its baseline, and the strongest head."""
     sure, most = attending.above_null(scores), max(scores, key=lambda score: score.effect or 0)
-    versus = (
-        ""
-        if most.baseline is None
-        else f", compared with {most.baseline:.2f} for other word pairs at the same distance"
-    )
+    versus = "" if most.baseline is None else f", compared with {most.baseline:.2f} for {_others(is_across)}"
     if all(score.q is None for score in scores):
         return f"{most.name} attends most along the relation “{what}”: {most.value:.2f}{versus}."
     return (
@@ -172,6 +173,7 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
     label_of = {name: RELATIONS[name].label if name in RELATIONS else name for name in names}
     relation = url.pick(row.selectbox, "Relation", names, key="relation", width=250, format_func=label_of.__getitem__)
     ends = RELATIONS.get(relation)
+    is_across = ends is not None and ends.across
     along = [score for score in measured.scores if score.feature == relation]
     ways = [way for way in WAYS if way in {score.statistic for score in along}]
     way_labels = {
@@ -194,7 +196,7 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
     question = f"In which heads does the {way_labels[way].replace(' attends to ', ' attend to the ')}?"
     tested = f"Significant: q < {attending.SURE}, corrected for all heads. Faded heads are not significant."
     attending.answered(
-        measured, scores, top, question, sentence(scores, way_labels[way]),
+        measured, scores, top, question, sentence(scores, way_labels[way], is_across=is_across),
         interval + (tested if any(score.q is not None for score in scores) else ""), "relations", what="links",
     )  # fmt: skip
     figures = [
@@ -205,11 +207,12 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
     left, right = st.columns([3, 2])
     left.altair_chart(figures[0], width="content", key="picture")
     if any(score.baseline is not None for score in scores):
-        figures.append(attending.against_baseline(scores, value="weight", baseline="same distance elsewhere"))
+        baseline = "other words" if is_across else "same distance elsewhere"
+        figures.append(attending.against_baseline(scores, value="weight", baseline=baseline))
         right.altair_chart(figures[1], key="strongest")
         right.caption(
-            "Grey: mean weight of the head on other pairs of words at the same distance. The significance test also "
-            "compares words with the same parts of speech."
+            f"Grey: mean weight of the head on {_others(is_across)}. The significance test also removes the effects of "
+            "the query word and of the key word."
         )
     with details():
         columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q", "accuracy"]
@@ -217,8 +220,8 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
         say_baselines(measured, scores)
         say_shared([score for score in along if score.statistic == way])
         st.caption(
-            "The excess is the attention weight on word pairs with the relation, minus the weight on other word pairs "
-            "at the same distance in the same input. Weights on other words are rescaled to the same number of "
+            "The excess is the attention weight on word pairs with the relation, minus the weight on "
+            f"{_others(is_across)} in the same input. Weights on other words are rescaled to the same number of "
             "key tokens."
         )
         st.caption(

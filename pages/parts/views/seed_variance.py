@@ -71,8 +71,8 @@ def _results() -> None:
                 "exactly one run."
             )
             st.caption(
-                "The importance of a head is measured as in Michel et al. 2019. The 95 % CI of the number of shared "
-                "heads is from a jackknife over runs."
+                "The importance of a head is the gradient importance of Michel et al. 2019, without normalisation "
+                "within layers. The 95 % CI of the number of shared heads is from a jackknife over runs."
             )
 
 
@@ -123,7 +123,10 @@ def _sources(sources: list[SeedSource]) -> None:
     p_values = ", ".join(
         f"{plain(bar['seed'])} {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None
     )
-    st.caption(f"Corrected p-values of F-tests: {p_values}. Nine runs can detect only large effects.")
+    st.caption(
+        f"Corrected p-values of F-tests: {p_values}. With {estimated[0].n} runs, the tests can miss small and medium "
+        "effects."
+    )
 
 
 def _overlaps(overlaps: list[HeadOverlap]) -> None:

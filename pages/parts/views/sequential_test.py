@@ -13,7 +13,7 @@ from core.attention import Head
 from core.interval import Estimate
 from core.jobs import api
 from core.studies.ablation.records import InterimAnalysis, SequentialTestSummary, SequentialTestVerdict
-from core.studies.ablation.sequential_test import SequentialTestOptions, left_over, verdict_sentence
+from core.studies.ablation.sequential_test import SWEPT_SAID, SequentialTestOptions, left_over, verdict_sentence
 from core.studies.contract import declared
 from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes, Layers, Shade
@@ -52,13 +52,11 @@ def intervals(verdicts: Sequence[SequentialTestVerdict], margin: float) -> Layer
     colour = alt.Color("verdict:N", scale=scale, title=None, legend=alt.Legend(orient="top"))
     tips = [alt.Tooltip(name) for name in ("name", "verdict", "examples", "low", "high")]
     base = alt.Chart(drawn).encode(x=x, color=colour, tooltip=tips)
-    bars = base.mark_rule(strokeWidth=3).encode(
-        y=alt.Y("low:Q", title="change in loss if the head is ablated"), y2="high:Q"
-    )
+    bars = base.mark_rule(strokeWidth=3).encode(y=alt.Y("low:Q", title="change in loss after ablation"), y2="high:Q")
     middles = base.mark_point(filled=True, size=30, color="#222222", opacity=1).encode(y="middle:Q")
     dashed = alt.Chart(pd.DataFrame({"margin": [-margin, margin]})).mark_rule(strokeDash=[4, 3], color="gray")
     dashed = dashed.encode(y="margin:Q")
-    title = "Change in loss if each head is ablated (dashed: margin)"
+    title = "Change in loss after each ablation (dashed: margin)"
     return alt.layer(dashed, bars, middles).properties(title=title, height=320)
 
 
@@ -69,7 +67,7 @@ def rows_taken(verdicts: Sequence[SequentialTestVerdict]) -> Any:
     return head_picture(
         pd.DataFrame(verdicts, columns=columns),
         Shade("rows"),
-        title="Number of examples needed to decide whether a head matters (outlined: it matters)",
+        title="Number of examples on which each head was tested (outlined: it matters)",
         highlight=[Head(int(verdict.layer or 0), int(verdict.head or 0)) for verdict in sure],
         tooltip=("verdict", "effect"),
     )
@@ -91,7 +89,7 @@ def gradient_beside(verdicts: Sequence[SequentialTestVerdict], race: SequentialT
         ),
         tooltip=("name", "verdict"),
         title="Change in loss at the first interim analysis: estimated by the gradient, and measured (Spearman "
-        f"{correlation}, n = {len(verdicts)} heads)",
+        f"{correlation}, n = {len(verdicts)} {SWEPT_SAID.get(race.what, 'targets')})",
     )
 
 
@@ -140,8 +138,8 @@ def _start() -> None:
     settings = {"what": unit_kind, "operator": operator, "heads": heads, "margin": margin} | how
     job_progress.offer_start("sequential-test", asdict(shared) | settings if shared else None, "Test")
     st.caption(
-        "All undecided heads are tested after 64, 128, 192 ... examples. A head is decided once its confidence "
-        "interval lies entirely outside or inside the margin."
+        "All undecided heads are tested first after 64 examples, and then again after more examples, up to all. A "
+        "head is decided once its confidence interval lies entirely outside or inside the margin."
     )
 
 

@@ -43,12 +43,12 @@ def offer_better_model(result: StoredRun) -> None:
     st.markdown(
         "The unpruned model is at chance level, so pruning cannot lower its score. The curves of this run do not show "
         + f"how many weights the task needs. {elsewhere}"
-        + "Run the study again with mean pooling, six epochs and all train examples, so that the model learns the "
-          "task."
+        + "Run the study again with mean pooling, six epochs and up to 2,000 train examples, so that the model learns "
+          "the task."
     )  # fmt: skip
     st.button("Run the study again with better settings", icon=":material/play_arrow:", type="primary",
               key="run_learning",
-              help="Before pruning, the model is fine-tuned with mean pooling for six epochs on all train "
+              help="Before pruning, the model is fine-tuned with mean pooling for six epochs on up to 2,000 train "
                    "examples.", on_click=_run_learning, args=(result,))  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def _classes(classes: Sequence[SurvivorClass]) -> None:
             pd.DataFrame(classes),
             replace(axes, y_title="share in survivors minus share in other heads"),
             rule=0.0,
-            title="Pattern classes of surviving heads and of other heads",
+            title="Pattern classes of surviving heads compared with other heads",
         )
     )
     say(f"n = {max(pattern_class.n for pattern_class in classes)} inputs; classes by the bundled pattern classifier")
@@ -196,7 +196,10 @@ def _survivors(components: Sequence[SubnetworkComponent]) -> None:
     )
     st.altair_chart(picture, width="content")
     surviving_blocks = [block.name.split("-")[0] for block in components if "-" in block.name and block.value > 0]
-    st.caption(f"Feed-forward sublayers that survive pruning: {plain(', '.join(surviving_blocks) or 'none')}")
+    st.caption(
+        "Layers whose feed-forward sublayer survives pruning in at least one seed: "
+        f"{plain(', '.join(surviving_blocks) or 'none')}"
+    )
 
 
 VIEWS = {"Weights by magnitude": show_curves, "Good, bad and random": show_networks}

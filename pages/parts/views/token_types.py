@@ -192,7 +192,8 @@ def _draw(
             st.caption(
                 "The baseline is attention to equally many random tokens near the same positions. A head is "
                 "significant if its attention exceeds this baseline and the attention that position predicts. For "
-                "subjects and objects, the prediction also uses the part of speech."
+                "subjects and objects, the prediction also uses the part of speech. Attention to [CLS], separators "
+                "and the first token is only compared with the baseline, which is uniform attention in decoders."
             )
             st.caption(f"The test needs at least {FEWEST} inputs.")
             for note in measured.notes:

@@ -82,7 +82,7 @@ def start() -> None:
         list(PRESETS),
         key="preset",
         default=preset_for(str(checkpoint)),
-        help="Choose a recipe with the settings of Kovaleva et al. 2019, or with settings for the small bundled "
+        help="Choose the settings of Kovaleva et al. 2019 (paper) or of its GPT-2 replication, or settings for smaller "
         "checkpoints. “Data and settings” shows every setting.",
     )
     seeds = middle.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params",

@@ -275,9 +275,8 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
     result = compared(name, chosen, shown, kind, words)
     if shown.encoding.cut:
         st.warning(
-            f"The input is longer than {len(shown.encoding)} tokens, which is the maximum for this checkpoint. The "
-            f"last {plain(shown.encoding.cut)} tokens were cut off. Shorten the text to see the attention of all "
-            "tokens.",
+            f"The input is longer than {len(shown.encoding)} tokens, which is the maximum here. "
+            f"{plain(shown.encoding.cut)} tokens were cut off. Shorten the text to see the attention of all tokens.",
             icon=":material/content_cut:",
         )
     if shown.encoding.unknown > 0.5:
