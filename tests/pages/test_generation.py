@@ -59,7 +59,7 @@ def test_the_maps_grow_with_the_step(app, sent):
     page.slider(key="step").set_value(3).run()
     prompt = int(said(page).split(" prompt tokens")[0].split()[-1])
     assert len(sent[-1]["panes"][0]["tokens"]) == prompt + 3 < length
-    assert "with a probability of" in said(page)
+    assert "which had a probability of" in said(page)
     page.number_input(key="new_tokens").set_value(500).run()
     assert "must fit into the context" in said(page)
 

@@ -21,7 +21,7 @@ def show(tools: DeltaGenerator) -> None:
     st.subheader("Which classes can an attention map have?", anchor=False)
     st.markdown(
         f"**With the class set “{plain(classes.title)}”, every map gets exactly one of {len(classes)} classes.** "
-        "Each class has a number. Press the number key on “Annotate > Label” to label a map with the class."
+        "On “Annotate > Label”, press the key of a class to label a map with the class."
     )
     st.caption(plain(f"Source: {classes.source} · maps of {described}"))
     show_classes(classes)

@@ -62,7 +62,7 @@ def pictures(advance: ProjectProgress) -> None:
     with right:
         curve = advance.curve.dropna()
         if curve.empty:
-            st.caption("Agreement can be shown as soon as some maps have two labels.")
+            st.caption("Agreement can be shown as soon as some maps have two labels and two classes have been used.")
             return
         scale = alt.Scale(domain=[min(0.0, float(curve["alpha"].min())), 1.0])
         st.altair_chart(

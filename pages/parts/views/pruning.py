@@ -38,7 +38,7 @@ def show_importance() -> None:
         warn_by_other_run(stored)
         left, right = st.columns([3, 4])
         frame = pd.DataFrame(heads)
-        shade = Shade("gradient", label="importance", cell=LARGE)
+        shade = Shade("gradient", label="gradient", cell=LARGE)
         left.altair_chart(
             head_picture(
                 frame,

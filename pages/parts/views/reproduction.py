@@ -274,9 +274,9 @@ def chosen_options() -> dict[str, Any] | None:
                                                   bind="query-params"),
             "seeds": places[3].number_input("Seeds", 1, 20, DEFAULTS.seeds, key="seeds", bind="query-params"),
             "folds": places[4].number_input("Folds", 0, 20, DEFAULTS.folds, key="folds", bind="query-params",
-                                            help="Tests heads on all train examples of RTE and MRPC by "
-                                                 "cross-fitting with this number of folds. 0 tests heads on dev "
-                                                 "examples only."),
+                                            help="Tests heads on train examples of RTE and MRPC (as many as "
+                                                 "“Train rows”) by cross-fitting with this number of folds. 0 "
+                                                 "tests heads on dev examples only."),
         }  # fmt: skip
     if not checkpoints:
         return None

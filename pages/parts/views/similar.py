@@ -189,7 +189,7 @@ def show(tools: DeltaGenerator) -> None:
                     _answer(measured, place_scores, top)
                     picture_of_heads(measured, place_scores)
                 else:
-                    st.info("This checkpoint has only one head, so heads cannot be compared.")
+                    st.info("Heads cannot be compared, because there is only one head or distances are undefined.")
 
 
 ATTENDS = {
