@@ -94,7 +94,7 @@ def show_decisions(db, class_set: str, project: str | None) -> None:
     votes = votes_of(db, class_set, project)
     decisions = votes[votes.queue_order == "adjudication"].iloc[::-1]
     if len(decisions):
-        with st.expander(f"Number of maps adjudicated before this page was opened: {len(decisions)}"):
+        with st.expander(f"Number of decisions before this page was opened: {len(decisions)}"):
             shown = decisions[["happened", "annotator", "map_id", "class"]]
             show_table(shown.rename(columns={"happened": "when, UTC", "annotator": "who", "map_id": "map"}))
 

@@ -100,8 +100,11 @@ def roles_picture(begun: Sequence[Beginning], snapshots: Sequence[str]) -> alt.C
     labels = {role: ROLE_NAMES.get(role, role.removeprefix(CLASS_SHARE)) for role in frame["role"]}
     colours = colours_of([role.removeprefix(CLASS_SHARE) for role in labels])
     scale = alt.Scale(domain=list(labels.values()), range=colours)
+    x_title = "snapshot, in order of training (not to scale)"
+    if snapshots[0].endswith(" %"):  # bundled curves
+        x_title = "share of training steps before the snapshot (not to scale)"
     chart = alt.Chart(frame.assign(role=frame["role"].map(labels))).mark_line(point=True).encode(
-        x=alt.X("snapshot:O", sort=list(snapshots), title="snapshot, in order of training (not to scale)",
+        x=alt.X("snapshot:O", sort=list(snapshots), title=x_title,
                 axis=alt.Axis(labelAngle=0, labelOverlap=True)),
         y=alt.Y("heads:Q", title="number of heads"),
         color=alt.Color("role:N", scale=scale, title="mostly to", legend=alt.Legend(**SYMBOLS)),
@@ -146,7 +149,7 @@ def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = F
     orders_table = pd.DataFrame(orders, columns=list(column_titles)).replace({"score": ROLE_NAMES})
     show_table(orders_table.round({"first": 2}).rename(columns=column_titles))
     begun = pd.DataFrame([_named(record) for record in begun_heads])
-    with st.expander(f"First snapshot at which each of the {len(begun)} heads has its role", icon=":material/table:"):
+    with st.expander(f"Snapshot from which each head has its role ({len(begun)} rows)", icon=":material/table:"):
         show_table(begun)
     show_files(frame, [roles_chart, chart], "development")
 
