@@ -136,7 +136,9 @@ def test_the_server_that_starts_the_app_is_bounded_and_sends_at_once(monkeypatch
         assert [status(made) for made in held] == [b"204", b"204"]
         assert ended(connect(port))
     assert settings.backlog == connections.BACKLOG
-    assert any("Limits of the server: 1024 open files, 2 connections" in record.getMessage() for record in caplog.records)
+    assert any(
+        "Limits of the server: 1024 open files, 2 connections" in record.getMessage() for record in caplog.records
+    )
 
 
 def test_an_answer_leaves_the_server_at_once():

@@ -479,6 +479,14 @@ def test_an_edge_that_changed_nothing_has_a_mean_without_an_interval():
     assert [(one.effect, one.low, one.high) for one in same] == [(0.0, None, None)] * 2
 
 
+@pytest.mark.parametrize(("answers", "said"), [("same", "same answer"), ("any", "any answers")])
+def test_mean_effects_name_the_pairs_that_were_used(answers, said):
+    state = state_of_a_circuit()
+    state = replace(state, options=replace(state.options, answers=answers))
+    means = of(CIRCUIT.results(state.options, state.taken), "edge mean")
+    assert {one.pairs for one in means if one.n > 10} == {said}
+
+
 @pytest.mark.parametrize(("matter", "open_edges", "said"), [(1, 1, "changes"), (3, 0, "change")])
 def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edges, said):
     state = state_of_a_circuit()

@@ -459,9 +459,10 @@ def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
 
 
 def _means(state: "CircuitState", edges: Sequence[CircuitEdge]) -> list[EdgeMean]:
-    """Return mean effects without clipping, on pairs with different answers and with the same answer."""
+    """Return mean effects without clipping, on the pairs that test edges and on the control pairs."""
     found = []
-    sets = (("different answers", state.division.deciding), ("same answer", state.division.control))
+    answers = {"different": "different answers", "same": "same answer", "any": "any answers"}[state.options.answers]
+    sets = ((answers, state.division.deciding), ("same answer", state.division.control))
     for pairs, numbers in sets:
         values = state.effects[:, numbers]
         measured = np.flatnonzero(np.isfinite(values).all(1)) if len(numbers) > 1 else np.zeros(0, int)

@@ -228,7 +228,7 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of an edge in logits, without clipping, on pairs with different or pairs with equal answers."""
+    """The mean effect of an edge in logits, without clipping. `pairs` states whether answers in a pair differ."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")
