@@ -54,7 +54,7 @@ def list_jobs(form: Form) -> None:
 class Starting:
     """Options for starting a job: the study to run and its options."""
 
-    study: Annotated[str, Flag("name of the study to run, such as heads", argument=True)]
+    study: Annotated[str, Flag("name of the study to run, such as statistics", argument=True)]
     options: Annotated[
         list[str] | None, Flag("option of the study as NAME=VALUE; VALUE is JSON or plain text", name="--set")
     ] = None

@@ -31,7 +31,9 @@ def export_command(
         str | None,
         typer.Option(help="export only labels in this class set; required if the output is a .json file or a folder"),
     ] = None,
-    weights: Annotated[bool, typer.Option(help="also export the attention weights of the maps")] = True,
+    weights: Annotated[
+        bool, typer.Option(help="also export the attention weights of the maps to a .jsonl or .parquet file")
+    ] = True,
     *,
     form: Form,
 ) -> None:
@@ -133,7 +135,9 @@ class Retiring:
     ] = None
     unknown: Annotated[str | None, Flag("retract all labels whose class does not exist in this class set")] = None
     annotator: Annotated[str, Flag("your name, which is stored with the retraction")] = "admin"
-    why: Annotated[str, Flag("reason for retracting the labels, which is stored with them")] = "retired from a terminal"
+    why: Annotated[str, Flag("reason for retracting labels by ID, which is stored with them")] = (
+        "retired from a terminal"
+    )
 
 
 @app.command("retire")

@@ -294,21 +294,29 @@ class Training:
             "and baseline)"
         ),
     ] = "trees"
-    epochs: Annotated[int, Flag("number of epochs for which the classifier is trained", least=1)] = 200
+    epochs: Annotated[int, Flag("number of epochs for which a network is trained", least=1)] = 200
     folds: Annotated[
         int, Flag("number of cross-validation folds; all maps of an input are in the same fold", least=2)
     ] = 5
     class_weights: Annotated[
-        bool, Flag("weight classes by their inverse frequency, so that rare classes count more", name="--class-weights")
+        bool,
+        Flag(
+            "weight classes by their inverse frequency, so that rare classes count more (no effect on trees)",
+            name="--class-weights",
+        ),
     ] = False
     truth: Annotated[
         str | None,
-        Flag("method that combines the labels of several annotators into soft labels: majority, dawid-skene or mace"),
+        Flag(
+            "method that combines the stored labels of several annotators into soft labels: majority, dawid-skene or "
+            "mace (no effect with --labels)"
+        ),
     ] = None
     beside: Annotated[
         bool,
         Flag(
-            ("also compute the learning curve, and the scores of every kind of classifier on held-out checkpoints"),
+            "also compute the learning curve, and scores on held-out checkpoints for classifiers other than trees "
+            "(for trees, they are always computed)",
             name="--beside/--no-beside",
         ),
     ] = False
@@ -383,7 +391,11 @@ class Sharing:
     split: Annotated[str, Flag("split of the task from which examples are taken: dev or train")] = "dev"
     data: Annotated[
         str | None,
-        Flag("folder that contains the folders of the GLUE tasks (default: bundled samples)", name="--data --glue"),
+        Flag(
+            "folder that contains the folders of the GLUE tasks (default: the folder in ATLAS_GLUE, otherwise bundled "
+            "samples)",
+            name="--data --glue",
+        ),
     ] = None
     class_set: Annotated[
         str | None, Flag("class set: bert or gpt2 (default: gpt2 for decoders, bert for encoders)")

@@ -55,7 +55,10 @@ class ReproduceOptions:
     ] = None
     part: Annotated[
         list[str] | None,
-        Flag("part of the report to compute; repeat the option for several parts (default: all parts)"),
+        Flag(
+            "part of the report to compute; repeat the option for several parts (default: all parts except shapley, "
+            "gates and pairs)"
+        ),
     ] = None
     limit: Annotated[int, Flag("number of dev examples per task for attention statistics; 0 uses all", least=0)] = 100
     sweep_limit: Annotated[int, Flag("number of dev examples per task for ablating heads; 0 uses all", least=0)] = 200

@@ -120,7 +120,7 @@ def _show_runs(criteria: Sequence[Criterion]) -> None:
         try:
             show_briefly(run)
         except StoreError:
-            st.caption("The result of this test has been deleted.")
+            st.caption("The result of this test is not stored here.")
 
 
 def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:
@@ -129,8 +129,8 @@ def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:
     show_table([_numbers(criterion) for criterion in criteria])
     if any(criterion.measured_by.startswith("features") for criterion in criteria):
         st.caption(
-            "For hypotheses about a token type, p is the larger of two p-values. One comes from a test over inputs, "
-            "and the other from a test over word types."
+            "For hypotheses about a token type other than special tokens, p is the larger of two p-values. One comes "
+            "from a test over inputs, and the other from a test over word types."
         )
 
 

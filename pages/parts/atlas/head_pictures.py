@@ -124,7 +124,7 @@ def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
             f"These are the maps of the head on three of {count} inputs, chosen by the mean {criterion}. Rows are "
             "queries, and columns are keys."
         ),
-        help="The mean is over all queries, including [CLS] and [SEP].",
+        help="The mean is over all queries, including special tokens such as [CLS] and [SEP].",
     )
 
 

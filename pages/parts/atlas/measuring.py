@@ -32,7 +32,7 @@ def offer_to_measure(checkpoint: str, *, scores: pd.DataFrame) -> None:
     ):
         if scores.empty:
             st.info(
-                "No results of this checkpoint are stored yet. Choose scores and press “Measure”.",
+                "No head scores of this checkpoint are stored yet. Choose scores and press “Measure”.",
                 icon=":material/database:",
             )
         places = st.columns(2)

@@ -25,6 +25,7 @@ from pages.parts.widgets.files import together
 from pages.parts.widgets.tables import show_table
 
 COLUMNS = ["name", "operator", "value", "low", "high", "p"]
+MOST_ROWS = 200  # examples of a comparison
 AGREEMENT = ["name", "kendall", "low", "high", "itself", "same_rows"]
 
 
@@ -42,11 +43,11 @@ def show_operators() -> None:
 
 
 def _start() -> None:
-    shared = shared_options()
+    shared = shared_options(most=MOST_ROWS)
     chosen = url.pick_many(st.multiselect, "Operators", list(SWEPT), key="operators", default=list(operators.DEFAULT),
                              format_func=SWEPT.__getitem__)  # fmt: skip
     how = mean_by("mean" if "mean" in chosen else "", key="operators_mean_by")
-    settings = how | {"operators": chosen, "limit": min(shared.limit or 200, 200) if shared else 200}
+    settings = how | {"operators": chosen, "limit": min(shared.limit or MOST_ROWS, MOST_ROWS) if shared else MOST_ROWS}
     options = asdict(shared) | settings if shared else None
     title = f"Operators on {context.now().checkpoint}"
     job_progress.offer_start("operators", options, "Compare methods", title=lambda: title)

@@ -52,7 +52,7 @@ def _draw(stored: StoredRun, study: str, more: Callable[[StoredRun], None] | Non
             st.segmented_control, "Metric", names, key="metric", default=metric, required=True, format_func=plain
         )
     if not any(_change(variant, metric) for variant in variants):
-        st.info(f"{plain(metric)} is undefined: the unmodified model predicts the same class for every example.")
+        st.info(f"{plain(metric)} is undefined: the unmodified model predicts the same score for every example.")
         return
     if baseline.what == "duplicates":
         _duplicates(variants, metric)

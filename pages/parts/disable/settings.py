@@ -97,8 +97,8 @@ class SweepInputs:
     data: str | None
 
 
-def shared_options() -> SweepInputs | None:
-    """Ask for checkpoint, task, examples and data of ablations and pruning; None until there is a checkpoint."""
+def shared_options(*, most: int | None = None) -> SweepInputs | None:
+    """Ask for checkpoint, task, examples (told: at most `most`) and data; None until there is a checkpoint."""
     name, task = context.now().checkpoint, str(context.now().rows)
     left, right = st.columns([1, 4])
     limit = left.number_input(
@@ -108,7 +108,8 @@ def shared_options() -> SweepInputs | None:
         500,
         key="limit",
         bind="query-params",
-        help="The number of dev examples, which are drawn with a fixed seed. 0 uses all dev examples.",
+        help="The number of dev examples, which are drawn with a fixed seed. "
+        + (f"At most {most} are used." if most else "0 uses all dev examples."),
     )
     folder = pickers.ask_folder(right)
     if not name:

@@ -25,6 +25,7 @@ from core.studies.ablation.records import (
 )
 from core.studies.contract import declared
 from core.studies.outcomes import Metric
+from core.tasks.glue import task_of
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -151,8 +152,10 @@ def _cut(rows: list[Row]) -> int:
     _without(cuts, {cut.name: cut.with_edges for cut in cuts}, Unmodified.among(rows)[0])
     for contrast in LinkContrast.among(rows):
         if contrast.value is not None and contrast.low is not None:
+            is_score = task_of(contrast.task).is_score
+            changed = "the predicted score" if is_score else "the difference between the two largest logits"
             st.markdown(
-                f"Blocking attention along {plain(contrast.first)} links in all layers changes the logits by "
+                f"Blocking attention along {plain(contrast.first)} links in all layers changes {changed} by "
                 f"{contrast.value:+.2g} more (95 % CI {contrast.low:.2g} to {contrast.high:.2g}) than blocking "
                 f"attention along {plain(contrast.other)} links. In {contrast.n} examples, {contrast.links} links of "
                 "each kind were blocked. Links of both kinds have the same distances."
@@ -246,7 +249,7 @@ def _sinks(rows: list[Row]) -> int:
                 axes,
                 rule=effects[0]["baseline"],
                 tooltip=["feature", "verdict"],
-                title="Change in the output by head (95 % CI; line: smallest change that matters)",
+                title="Change in the output by head (joint 95 % CIs; line: smallest change that matters)",
             )
         )
         _table([line for line in named if line["statistic"] == sinks.SHARE], only=SINK_COLUMNS)
@@ -260,7 +263,7 @@ def _sinks(rows: list[Row]) -> int:
             pd.DataFrame(massive),
             axes,
             tooltip=["at", "channel", "above_100", "above_1000"],
-            title="Largest activation after each layer",
+            title="Largest activation after each layer, relative to the median",
         )
     )
     most = max(massive, key=lambda layer: layer.ratio)

@@ -125,7 +125,8 @@ def _start() -> None:
             key="heads",
             placeholder="default: all heads except one in each layer",
             help="Enter the heads that get a fixed attention pattern. By default, these are all heads except the "
-            "last head of each layer. These heads attend to the current, previous, next and first token in turn.",
+            "last head of each layer. These heads attend to the current, previous, next (not in decoders) and first "
+            "token in turn.",
         )
     operator = url.pick(middle.selectbox, "At", OPERATORS, key="operator", disabled=not heads)
     preset = pick_recipe(right, checkpoint, key="preset")
@@ -176,6 +177,6 @@ def _results() -> None:
             columns = ["task", "initialisation", "seed", "held_heads", *METRICS, "folder"]
             show_table(table_one.runs_table(scores, columns))
             st.caption(
-                "The fixed attention patterns apply only during training. If you open one of these checkpoints, "
-                "all of its heads compute attention as usual."
+                "The fixed attention patterns are not stored in these checkpoints. If you open one of them, all of "
+                "its heads compute attention as usual."
             )

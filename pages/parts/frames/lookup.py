@@ -434,12 +434,13 @@ def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, m
     reading = lookup.readings[direction]
     if not reading.visible:
         return
+    is_difference = by == "difference" and (reading.places > 1 or reading.borrowed > 0)
     with answer.container(gap=None):
         st.markdown(f"**{plain(headline(reading, *_ends(marked), by))}**")
         st.caption(
             "One sentence (n = 1) allows no significance test, so heads are only ranked. The colour shows the "
-            f"weight{' minus the mean weight at other positions with the same distance' * (by == 'difference')}. The "
-            "three largest values are outlined."
+            f"weight{' minus the mean weight at other positions with the same distance' * is_difference}. The three "
+            "largest values are outlined."
         )
     rows = pd.DataFrame(reading.rows(by))
     head = _chosen(f"head_{number}", rows)
@@ -511,8 +512,8 @@ def _table(name: str, rows: pd.DataFrame, reading: Any, marked: Marked) -> None:
             "same_distance": st.column_config.NumberColumn(
                 "same distance",
                 format="%.3f",
-                help="The mean attention weight at all other positions of this sentence with the same distance "
-                "and the same number of tokens.",
+                help="The mean attention weight at all other positions of this sentence with the same distance and "
+                "the same number of tokens. If there are none, the bundled sentences are used.",
             ),
             "difference": st.column_config.NumberColumn("difference", format="%.3f"),
             "place_rank": st.column_config.TextColumn(
@@ -548,8 +549,11 @@ def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Ma
         key=f"strip|{name}",
     )
     st.caption(
-        "Rows named “from” show the attention of one query to all keys. The row named “to” shows the attention of "
-        "all queries to one key."
+        "Rows named “from” show the attention of one word to all keys. The row named “to” shows the attention of "
+        "all queries to one word."
     )
-    st.caption("Weights are averaged over the tokens of a word. The first token is marked as the attention sink.")
+    st.caption(
+        "If a word has several tokens, weights from them are averaged, and weights to them are summed. The first token "
+        "is marked as the attention sink."
+    )
     show_links(name, head, current_view="linguistics/frames", text=marked.text)

@@ -139,7 +139,7 @@ def _filter() -> dict[str, Any]:
     with st.container(border=True):
         st.caption(
             "These settings select the sentences and define the score of a head. The defaults are those of "
-            "Kovaleva et al. 2019."
+            "Kovaleva et al. 2019, except for the pairs of tokens."
         )
         left, middle, right = st.columns(3)
         chosen: dict[str, Any] = {
@@ -148,7 +148,7 @@ def _filter() -> dict[str, Any]:
                                                       **BOUND)),
             "longest_element": int(left.number_input("longest element, in tokens", 1, 50, 3, key="f_element", **BOUND)),
             "nearest": int(middle.number_input("least distance", 1, 20, 3, key="f_near", **BOUND,
-                                               help="The smallest number of tokens between a target and a frame "
+                                               help="The smallest distance in tokens between a target and a frame "
                                                     "element. Kovaleva et al. 2019 state 2, but their code requires "
                                                     "more than 2.")),
             "distance": middle.selectbox("distance by", ["strings", "places"], key="f_distance", **BOUND,
@@ -157,7 +157,9 @@ def _filter() -> dict[str, Any]:
                                               "annotated token positions."),
             "core": middle.selectbox("core elements by", ["core_sets", "core_type", "any"], key="f_core", **BOUND,
                                      help="“core_sets” uses the core sets of FrameNet (FEcoreSets), as in the code "
-                                          "of Kovaleva et al. 2019. Only 319 of 1,221 frames have core sets."),
+                                          "of Kovaleva et al. 2019. Only 319 of 1,221 frames have core sets. "
+                                          "“core_type” uses elements of FrameNet's type Core, and “any” uses all "
+                                          "elements."),
             "pairing": right.selectbox("pairs of tokens", ["product", "zip"], key="f_pairing", **BOUND,
                                        help="“product” uses all pairs of tokens of two words. “zip” pairs the first "
                                             "tokens, the second tokens, and so on, as in the code of Kovaleva et al. "
@@ -254,9 +256,9 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
     with details():
         _headline(summary, len(heads))
         st.caption(
-            f"The dashed line is the 99th percentile of the weights of {len(heads)} heads ({summary.line_99:.3f}). It "
-            f"is not a significance test, because a fixed share of heads is always above it (here {summary.above_99} "
-            f"of {len(heads)})."
+            f"The 99th percentile of the weights of {len(heads)} heads is {summary.line_99:.3f}. It is not a "
+            f"significance test, because a fixed share of heads always reaches it (here {summary.above_99} of "
+            f"{len(heads)})."
         )
         names = [name for name in TOLD if name in heads]
         config = {name: settings for name, settings in TOLD.items() if settings is not None}
@@ -303,9 +305,9 @@ def _headline(summary: FrameSummary, count: int) -> None:
         f"tokens: “{plain(summary.pairing)}”."
     )
     st.caption(
-        "Baseline 1: links are moved to other positions at the same distance (possible in "
-        f"{summary.movable} sentences). Baseline 2: links are exchanged between sentences of equal length (possible in "
-        f"{summary.exchangeable} sentences)."
+        "Baseline 1: links are moved to other positions at the same distance (possible for "
+        f"{summary.movable} {plain(summary.average)}). Baseline 2: links are exchanged between sentences of equal "
+        f"length (possible for {summary.exchangeable} {plain(summary.average)})."
     )
     st.caption(
         "Baseline 3 is the weight that other query words give to the same key. Baseline 4 is computed in the same "

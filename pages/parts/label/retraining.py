@@ -183,8 +183,8 @@ def show_figures(figures: Sequence[RetrainingChange], before: str | None) -> Non
     ]
     show_table(pd.DataFrame(rows), height=HIGHEST)
     st.caption(
-        "Both classifiers are evaluated on the same maps, with the present labels. Neither classifier was trained on "
-        "these maps."
+        "Both classifiers are evaluated on the same maps, with the present labels. All predictions come from models "
+        "that were not trained on these maps."
     )
     st.caption(
         "Macro F1 is the mean over classes with at least ten maps, or over all classes if fewer than two "
@@ -240,7 +240,7 @@ def offer_only_mine(class_set: str, container: Any = st) -> bool:
         "Train on my labels only",
         key="only_mine",
         help=f"If off, the classifier is trained on the bundled labels and yours, and each of your labels counts "
-        f"{OWN_COPIES} times. Some of the maps that you labelled are held out to evaluate the classifier. "
+        f"{OWN_COPIES} times. It is evaluated by cross-validation, which includes maps that you labelled. "
         f"Training on your labels alone is useful if you have at least about {ENOUGH_ALONE}.",
     )
 
@@ -263,8 +263,9 @@ def _watch(db: Database, class_set: str) -> None:
             icon=":material/model_training:",
             key="retrain",
             disabled=not new,
-            help="Trains a new pattern classifier on your labels and the bundled labels. The new classifier "
-            "suggests labels from then on, unless one of its scores is significantly worse than before.",
+            help="Trains a new pattern classifier on your labels and, unless you exclude them, the bundled labels. The "
+            "new classifier suggests labels from then on, unless one of its scores is significantly worse than before "
+            "or you may not select classifiers.",
         ):
             mine = snapshot(db, class_set)
             labelled = mine if only_mine else with_bundled(mine)

@@ -168,8 +168,8 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
     texts = own_rows.inputs_of(file) if file else typed_texts(text)
     if not 0 < len(texts) <= MOST_SENTENCES:
         raise InputError(
-            f"The number of sentences must be between 1 and {MOST_SENTENCES}; got {len(texts)}. Type fewer sentences, "
-            "or run the study on a task."
+            f"The number of sentences must be between 1 and {MOST_SENTENCES}; got {len(texts)}. "
+            + ("Use fewer sentences, or run the study on a task." if texts else "Type or upload a sentence.")
         )
     study_options = find_study(study).read(options | {"checkpoint": name, "texts": texts})
     mark = identity(study, study_options)
@@ -310,8 +310,7 @@ def pick_place(container: Any, scores: Sequence[S]) -> list[S]:
     chosen = url.pick(
         container.segmented_control, "Checkpoint", order, key="place", default=order[0], required=True,
         format_func=lambda name: plain(names.get(name, name)),
-        help="The difference is the value of the second checkpoint (after fine-tuning) minus the value of the first "
-             "(before fine-tuning).",
+        help="The difference is the value of the second checkpoint minus the value of the first.",
     )  # fmt: skip
     return of_task[chosen]
 
@@ -334,7 +333,7 @@ def against_baseline(scores: Sequence[Score], *, value: str, baseline: str) -> A
     sure, tested = above_null(scores), any(score.q is not None for score in scores)
     strongest = sorted(
         (score for score in scores if score.value is not None and score.baseline is not None),
-        key=lambda score: -(score.effect if score.effect is not None else float(score.value or 0)),
+        key=lambda score: -(score.effect if score.effect is not None else score.value - score.baseline),
     )[:STRONGEST]
     return dumbbells(
         pd.DataFrame([

@@ -53,7 +53,7 @@ def _task(container: Any, study: str) -> dict[str, Any]:
             1,
             key="seeds",
             bind="query-params",
-            help="The number of times that each fine-tuning run is repeated.",
+            help="The number of fine-tuning runs for each setting, with different random seeds.",
         )
     return options | {"seeds": list(range(int(seeds)))} | ({"tasks": [task]} if study == "transfer" else {"task": task})
 

@@ -193,9 +193,9 @@ def _example_box(stored: StoredRun, key: str) -> Any:
     box = st.container(border=True, key=f"example_{key}")
     with box, st.container(horizontal=True, vertical_alignment="center"):
         kind = "Example" if stored.source == "shipped" else "Another result"
-        st.markdown(
-            f":material/science: **{kind}: {shown}.** No result for {asked_for} is stored yet.", width="content"
-        )
+        is_stored = any(map(fits, known_runs(stored.study)))
+        there = f"A result for {asked_for} is stored too." if is_stored else f"No result for {asked_for} is stored yet."
+        st.markdown(f":material/science: **{kind}: {shown}.** {there}", width="content")
         _offer_run(stored, chosen, key)
     return box
 

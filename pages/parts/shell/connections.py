@@ -147,8 +147,8 @@ class FewLines:
         elif time.monotonic() - self._last > LOG_EVERY:
             self._last = time.monotonic()
             log.error(
-                "The server cannot accept connections because the process has too many open files (%s). It tries "
-                "again every second. Raise the limit (ulimit -n) or restart the app.",
+                "The server cannot accept connections, usually because the process has too many open files (%s). It "
+                "tries again every second. Raise the limit (ulimit -n) or restart the app.",
                 context.get("exception"),
             )
 

@@ -227,8 +227,10 @@ class Sessions:
         """Raise TooManyError if no further page may be opened."""
         most = self._bounds()
         person, address = f"person {who.person}", f"address {who.address}"
-        if self._open["all"] >= most.sessions or (who.stranger and self._open["strangers"] >= most.strangers):
+        if self._open["all"] >= most.sessions:
             self._refuse(f"The app has {self._open['all']} pages open, which is the most it can serve.")
+        if who.stranger and self._open["strangers"] >= most.strangers:
+            self._refuse(f"The app has {most.strangers} pages open without sign-in, which is the most it allows.")
         if who.person and self._open[person] >= most.person:
             self._refuse(f"You have {most.person} pages of this app open, which is the most for one person.", who)
         of_address = max(1, most.strangers // 2) if who.stranger else most.address
@@ -304,7 +306,8 @@ def _length(headers: Headers) -> int:
     length = headers.get("content-length", "")
     if not (length.isascii() and length.isdigit()):
         raise TooMuchError(
-            "An upload must have a Content-Length header; got none. Upload the file from a page of this app."
+            "An upload must have a Content-Length header with the size of the file in bytes; this one is missing or "
+            "not a number. Upload the file from a page of this app."
         )
     digits = length.lstrip("0") or "0"
     if len(digits) > LONGEST_LENGTH:

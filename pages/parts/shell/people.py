@@ -157,8 +157,8 @@ def admitted() -> bool:
         )
     else:
         st.error(
-            "Your sign-in cannot be used, because your e-mail address is not verified or has characters other than "
-            "ASCII. Correct this at your identity provider and sign in again."
+            "Your sign-in cannot be used, because your e-mail address is missing, is not verified or has characters "
+            "other than ASCII. Correct this at your identity provider and sign in again."
         )
     st.button("Sign out", on_click=sign_out, key="sign_out")
     return False

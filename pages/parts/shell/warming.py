@@ -120,6 +120,6 @@ def load() -> None:
         importlib.import_module("altair")  # half a second that a page whose maps draw themselves need not wait for
         resources.open_pipeline(None)
     except AtlasError as error:
-        log.info("No checkpoint was loaded in advance: %s", error)
+        log.info("Not everything could be loaded in advance: %s", error)
     finally:
         resources.end_import()

@@ -15,7 +15,7 @@ from pages.parts.charts.encoding import category
 from pages.parts.label.map_pictures import show_disputed
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import resources
-from pages.parts.shell.messages import counted
+from pages.parts.shell.messages import counted, plain
 
 SHOWN = 8  # maps in dispute, to see what they are
 EXAMPLES = 24  # bundled maps on the Label page while none is stored
@@ -28,8 +28,8 @@ def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
     if not is_bundled or stored_maps.class_counts(db, class_set).keys() & present_names(db, class_set).keys():
         return db, False
     st.caption(
-        ":material/inventory_2: Your database has no labels yet, so this page shows the bundled labels, which an "
-        "AI model gave. “Annotate > Label” imports these labels."
+        f":material/inventory_2: Your database has no “{plain(class_set)}” labels yet, so this page shows the bundled "
+        "labels, which an AI model gave. “Annotate > Label” imports these labels."
     )
     return resources.bundled_labels_database(class_set), True
 
@@ -60,8 +60,9 @@ def show_bundled_disputes(db: Database, class_set: str, *, named: bool) -> None:
         f"{counted(len(maps), 'maps')} have different labels.**"
     )
     st.caption(
-        f"The first {len(maps[:SHOWN])} of these maps are shown with the number of labels for each class. The class of "
-        "an adjudicated map is the adjudicator's choice, even if most labels name another class."
+        f"The first {len(maps[:SHOWN])} of these maps are shown with "
+        f"{'the label of each annotator' if named else 'the number of labels for each class'}. The class of an "
+        "adjudicated map is the adjudicator's choice, even if most labels name another class."
     )
     show_disputed(labels, current, maps[:SHOWN], named=named)
 

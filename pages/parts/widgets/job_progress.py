@@ -169,7 +169,7 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
                     label = "Retry failed units" if now.failed else "Resume"
                     st.button(label, key=f"resume_{now.job}", on_click=act, args=(api.resume, now.job), width="stretch")
                     if now.done:
-                        st.button("Stop and keep partial result", key=f"part_{now.job}", on_click=act, width="stretch",
+                        st.button("Keep partial result", key=f"part_{now.job}", on_click=act, width="stretch",
                                   args=(duration_estimate.keep_partial, now.job),
                                   help="Stores the finished part of the job as a partial result, with a "
                                        "smaller n.")  # fmt: skip

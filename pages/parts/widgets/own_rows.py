@@ -12,7 +12,7 @@ from core import config
 from core.errors import InputError
 from core.reading import decoded
 from core.tasks.own import keep_rows, kept_rows
-from core.tasks.tables import LABEL, PASTED, SentenceTable, read_given, read_pasted
+from core.tasks.tables import LABEL, MOST, PASTED, SentenceTable, read_given, read_pasted
 from pages.parts.shell import people, resources
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.tables import show_table
@@ -23,7 +23,7 @@ PREVIEWED, LABELS_LISTED = 5, 8
 HELP = (
     "Type one sentence per line, or two sentences separated by a tab for a pair. Or paste a table whose first line "
     "names its columns: sentence, sentence2 for pairs, and label (or score from 0 to 5) to evaluate or train a "
-    "model. At most {MOST:,} rows."
+    f"model. At most {MOST:,} rows."
 )
 
 
@@ -108,7 +108,7 @@ def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False)
             "Fine-tune a model on these examples",
             key=f"own_{key}_learned",
             help="If on, every fifth labelled example is held out for evaluation, and the other examples are used "
-            "for training. If off, all examples are used for evaluation.",
+            "for training. If off, all examples are used for evaluation. A column “split” takes precedence.",
         )
         st.button(
             "Use these sentences", key=f"own_{key}_use", type="primary", on_click=_keep, args=(f"own_{key}", take)
