@@ -163,8 +163,8 @@ class AttentionMaps:
         shape = self.weights.shape
         if len(shape) != 4 or (self.key_tokens is None and shape[2] != shape[3]):
             raise InputError(
-                f"Attention maps must have the axes {AXES} with as many queries as keys; got the shape "
-                f"{shape}. Pass the maps of a single input."
+                f"Attention maps must have the axes {AXES}{' with as many queries as keys' * (self.key_tokens is None)}"
+                f"; got the shape {shape}. Pass the maps of a single input."
             )
         if not len(self.tokens) == len(self.segments) == shape[2] or len(self.keys) != shape[3]:
             raise InputError(
@@ -178,7 +178,7 @@ class AttentionMaps:
             layer, head, query = np.unravel_index(np.nanargmax(np.where(np.isnan(off), np.inf, off)), off.shape)
             own = self.attending[layer] if self.attending else int(layer)
             raise InputError(
-                f"Every row of an attention map must sum to 1; the row of query {query} in "
+                f"Every row of an attention map must sum to 1; the row of query {query + 1} in "
                 f"{Head(own, int(head), self.part)} sums to {sums[layer, head, query]:.3f}. Turn off "
                 "dropout, and remove padding tokens."
             )

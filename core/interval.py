@@ -75,8 +75,8 @@ class Estimate(Interval):
         two depend on each other. Raises TypeError if the units differ."""
         if self.unit and other.unit and self.unit != other.unit:
             raise TypeError(
-                f'Estimates can only be added if they have the same unit; got "{self.unit}" and "{other.unit}". '
-                "Convert one of them first."
+                f'Estimates can only be added or subtracted if they have the same unit; got "{self.unit}" and '
+                f'"{other.unit}". Convert one of them first.'
             )
         pairs = ((self.low, other.low), (self.high, other.high))
         low, high = (None if one is None or two is None else one + two for one, two in pairs)

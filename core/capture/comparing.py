@@ -95,7 +95,7 @@ def answer_positions(checkpoint: Checkpoint, first: Encoding, second: Encoding) 
     places = [_mask_or_end(checkpoint, encoding) for encoding in (first, second)]
     if places[0] is None or places[1] is None:
         raise InputError(
-            "Both inputs of a masked language model must contain a mask token; one of them does not. Type "
+            "Both inputs of a masked language model must contain a mask token; at least one does not. Type "
             f"{checkpoint.tokenizer.mask_token or 'a mask'} into both inputs, or choose a fine-tuned "
             "classifier."
         )

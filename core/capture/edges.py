@@ -317,8 +317,9 @@ def checked_stack(
         if float((own - wanted).abs().max()) <= AGREEMENT * max(1.0, float(wanted.abs().max())):
             return stack
     raise InterventionError(
-        "Circuits need a classifier with the published architecture of BERT, RoBERTa, ELECTRA or GPT-2; running "
-        f"the layers of this {kind} model one by one does not reproduce its logits. Choose another checkpoint."
+        "Circuits need a classifier or language model with the published architecture of BERT, RoBERTa, ELECTRA or "
+        f"GPT-2; the logits of this {kind} model cannot be reproduced by running its layers one by one. Choose another "
+        "checkpoint."
     )
 
 

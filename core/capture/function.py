@@ -386,8 +386,9 @@ def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
     softmax), masked or cut keys have -inf or the smallest number of the dtype."""
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(
-            "An attention knockout must leave every query at least one key; a query in a layer with windowed attention "
-            "would have no key left. Cut fewer edges, or turn off renormalisation."
+            "An attention knockout must leave every query at least one key; a query would have no key left, because "
+            "its layer has windowed attention, or several knockouts cut its edges. Cut fewer edges, or turn off "
+            "renormalisation."
         )
 
 

@@ -87,13 +87,15 @@ def check_labels(
     labels: Sequence[int | float],
     what_needs: str = "Head importance needs",
 ) -> None:
-    """Raise CheckpointError if the model is not a classifier, and InputError if the numbers of examples and labels
-    differ."""
+    """Raise CheckpointError if the model is not a classifier, and InputError if there are no examples, or the numbers
+    of examples and labels differ."""
     if checkpoint.labels is None:
         raise CheckpointError(
             f"{what_needs} a classifier; {checkpoint.name} has no classification head. Open a fine-tuned checkpoint."
         )
-    if not encodings or len(encodings) != len(labels):
+    if not encodings:
+        raise InputError(f"{what_needs} at least one example; got none. Add examples.")
+    if len(encodings) != len(labels):
         raise InputError(
             f"Every example must have one label; got {len(encodings)} examples and {len(labels)} labels. "
             "Give one label per example."

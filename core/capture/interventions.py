@@ -204,13 +204,18 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
     if `source` does not fit the method, or if the method is "next" in a causal model."""
     if source is not None and source.operator == name:
         return cast(Operator, name)
-    if name in FROM_REFERENCE or source is not None:
+    known_operator(name)
+    if source is not None and name not in FROM_REFERENCE:
+        raise InterventionError(
+            f'The ablation method "{name}" uses no reference inputs; got outputs for "{source.operator}". Leave out '
+            f'these outputs, or choose the method "{source.operator}".'
+        )
+    if name in FROM_REFERENCE:
         other = f'outputs for "{source.operator}"' if source is not None else "none"
         raise InterventionError(
             f'The ablation method "{name}" needs head outputs that were computed for this method on '
             f"reference inputs; got {other}. Choose reference inputs first."
         )
-    known_operator(name)
     if name == "next" and causal:
         raise InterventionError(
             'The ablation method "next" is undefined for a causal model, which cannot attend to the next token. '

@@ -96,8 +96,8 @@ def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding],
     """
     if not queries or not keys:
         raise InputError(
-            "Edges between words can be cut only if query words and key words are chosen; one of the two lists is "
-            "empty. Choose words for both."
+            "Edges between words can be cut only if query words and key words are chosen; at least one of the two "
+            "lists is empty. Choose words for both."
         )
 
     def edges(encoding: Encoding) -> Tensor:

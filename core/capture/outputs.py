@@ -256,7 +256,9 @@ def check_pairs(
 ) -> None:
     """Raise InputError if a pair of inputs is incomplete, or if aligned positions are missing or outside an input. The
     error message begins with `what_needs`, such as "Patching needs"."""
-    if not firsts or not len(firsts) == len(seconds) == len(alignments):
+    if not firsts and not seconds and not alignments:
+        raise InputError(f"{what_needs} at least one pair of inputs; got none. Add pairs.")
+    if not len(firsts) == len(seconds) == len(alignments):
         raise InputError(
             f"{what_needs} pairs of inputs with one token alignment per pair; got {len(firsts)} first inputs, "
             f"{len(seconds)} second inputs and {len(alignments)} alignments. Pass equal numbers of each."

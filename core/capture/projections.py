@@ -92,7 +92,7 @@ def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
     modules = output_modules(checkpoint)
     if not modules:
         raise InputError(
-            "Norm-based attention needs the values and the output projection of every head, which cannot be "
+            "Norm-based attention and the circuits of heads need the output projection of every head, which cannot be "
             f"read from {checkpoint.family.model_type} models. Choose a checkpoint like BERT or GPT-2."
         )
     return [_projection(module, checkpoint) for module in modules]

@@ -365,7 +365,8 @@ def _forward(
     watcher = watch if observers else None
     if watcher is not None and (length := len(some[0])) >= STREAMED_FROM:
         maps = LAYERS_MAPS * maps_bytes(len(some), checkpoint.heads, length)
-        refuse_whole_maps("These measures, or this family's,", length, maps, str(checkpoint.device))
+        subject = f"These measures, or all of {checkpoint.family.model_type} models,"
+        refuse_whole_maps(subject, length, maps, str(checkpoint.device))
     asking = prepared(checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs)
     with asking as asked, ended_after(asked, None if whole else asked.watched):
         return checkpoint.model(**inputs_of_model)
@@ -381,10 +382,10 @@ def _outputs_checked(checkpoint: Checkpoint) -> Iterator[None]:
         values = output[0] if isinstance(output, tuple | dict) and len(output) else output
         if isinstance(values, Tensor) and has_no_numbers(values):
             handle.remove()
+            advice = "Check" if checkpoint.dtype == "float32" else "Open the checkpoint as float32, and check"
             raise CheckpointError(
                 f"The outputs of {checkpoint.name} must be finite numbers; {_first_broken(model, inputs)} computes NaN "
-                "or infinite values. Open the checkpoint as float32, and check any values that replace outputs of "
-                "ablated heads."
+                f"or infinite values. {advice} any values that replace outputs of ablated heads."
             )
 
     handle = model.register_forward_hook(of_this_thread(check), with_kwargs=True)
@@ -407,7 +408,7 @@ def refuse_sinks(checkpoint: Checkpoint) -> None:
     """Raise InterventionError if the model has attention sinks, so that weights over tokens do not sum to 1."""
     if checkpoint.family.sinks:
         raise InterventionError(
-            f"This statistic needs attention weights that sum to 1 over the tokens; in {checkpoint.family.model_type} "
+            f"This step needs attention weights that sum to 1 over the tokens; in {checkpoint.family.model_type} "
             "models, part of every sum goes to an attention sink that is not a token. View the maps or ablate heads "
             "instead."
         )
@@ -513,7 +514,7 @@ def logits_at(
     logits = getattr(output, "logits", None)
     if logits is None:
         raise CheckpointError(
-            f"Activation patching needs logits; {checkpoint.name} has neither a classification head nor a "
+            f"Predictions need logits; {checkpoint.name} has neither a classification head nor a "
             "language model head. Open a fine-tuned classifier or a language model."
         )
     return {k: logits[row] if logits.dim() == 2 else logits[row, places[k]] for row, k in enumerate(inputs)}

@@ -201,10 +201,19 @@ def keep_partial(db: Database, job: str) -> str:
     """
     must_start(db, job, "keep a part of a job")
     known, counted = one_job(db, job), progress(db, job)
-    if known.active or known.state == "done" or not counted.done:
+    if known.active:
         raise JobError(
-            "Partial results can only be stored for a stopped job with at least one finished unit of work; this job "
-            f"is {known.state}, with {counted.done} of {counted.units} units done. Wait until it stops, or cancel it."
+            f"Partial results can only be stored for a stopped job; this job is {known.state}. Wait until it stops, or "
+            "cancel it."
+        )
+    if known.state == "done":
+        raise JobError(
+            "Partial results can only be stored for an unfinished job; this job is done. Open its complete results."
+        )
+    if not counted.done:
+        raise JobError(
+            "Partial results can only be stored if at least one unit of work is finished; this job has finished none "
+            f"of its {counted.units} units. Resume the job."
         )
     answer = Answer.of(summarize(known.study, dict(known.options), store.job_rows(db, job)))
     about = provenance_of_run(known.options, merged(store.job_provenance(db, job)))

@@ -110,7 +110,7 @@ def _cluster(address: str) -> Executor:
         client = Client(address, timeout=f"{ANSWERS_SECONDS:.0f}s", set_as_default=False)
     except Exception as error:  # Dask raises many kinds of errors for answers of other services
         raise JobError(
-            f"A Dask scheduler must answer at {address[:120]}; got no answer. Start one with `dask scheduler`, or omit "
+            f"A Dask scheduler must answer at {address[:120]}; none did. Start one with `dask scheduler`, or omit "
             "the cluster to run on this machine."
         ) from error
     return client.get_executor(pure=False)

@@ -187,9 +187,14 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
             for project in its_projects:
                 about = projects.one_project(db, project)
                 named = set(map(person_name, about.rules.get("people", ())))
-                if not db.person.may("admin") and (
-                    (named and person not in named) or projects.is_excluded(cursor, project, person)
-                ):
+                if db.person.may("admin"):
+                    continue
+                if projects.is_excluded(cursor, project, person):
+                    raise RightsError(
+                        f"People who are excluded from the project {about.title!r} cannot adjudicate its maps; "
+                        f"{person[:60]!r} is excluded. Ask an admin to admit you again."
+                    )
+                if named and person not in named:
                     raise RightsError(
                         f"Only members of the project {about.title!r} and admins can adjudicate its maps; "
                         f"{person[:60]!r} is neither. Ask an admin to add you to the project."

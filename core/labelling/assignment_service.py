@@ -94,7 +94,8 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
         if project_record.state != "open":
             raise InputError(
                 f"Maps are assigned only while a project is open; {project_record.title!r} is "
-                f"{project_record.state}. Choose another project, or ask an admin to open it."
+                f"{project_record.state}. Choose another project"
+                f"{'' if project_record.state == 'archived' else ', or ask an admin to open it'}."
             )
         followed = _followed(db, cursor, project)
         board = followed.board

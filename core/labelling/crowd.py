@@ -137,7 +137,7 @@ class Advice:
         if self.labels < FEWEST_LABELS:
             return (
                 "Use the method “Most votes”. The annotators have too few labels to be compared: their median number "
-                f"of labels is {self.labels:.0f}, but it must be at least {FEWEST_LABELS}."
+                f"of labels is {self.labels:g}, but it must be at least {FEWEST_LABELS}."
             )
         if self.skill.value is None:
             return (

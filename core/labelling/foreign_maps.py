@@ -46,12 +46,13 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
             continue
         line_name = f"line {number} of {facts.name}"
         try:
-            told = json_line(line)
+            if not isinstance(told := json_line(line), dict):
+                raise ValueError(line)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"A line of metadata must be a JSON object; {line_name} has something else. Correct this line."
             ) from error
-        if not isinstance(told, dict) or any(told.get(name) is None for name in NEEDED):
+        if any(told.get(name) is None for name in NEEDED):
             raise InputError(
                 f"A line of metadata must have the fields {', '.join(NEEDED)}; {line_name} lacks at least one of them. "
                 "Add the missing fields."

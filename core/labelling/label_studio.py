@@ -308,8 +308,8 @@ def _read(number: int, entry: _Entry, classes: ClassSet, people: Mapping[str, st
         map_id = data.get("map_id") if isinstance(data, dict) else None
         if not isinstance(map_id, str):
             raise InputError(
-                'The data of a Label Studio task must have the ID of its map as "map_id"; this task has no '
-                '"map_id". Add the ID.'
+                'The data of a Label Studio task must have the ID of its map as text in the field "map_id"; got '
+                f"{str(map_id)[:60]!r}. Correct the ID, or add it."
             )
         meta = annotation.get("meta")
         created, updated = (_time(annotation.get(name)) for name in ("created_at", "updated_at"))
@@ -322,6 +322,11 @@ def _read(number: int, entry: _Entry, classes: ClassSet, people: Mapping[str, st
         name = name or next((user for user in users if isinstance(user, str) and user), None)
         if not name:
             user = next((user for user in users if user is not None), None)
+            if user is None:
+                raise InputError(
+                    'An annotation must have its annotator in the field "completed_by"; this annotation has none. '
+                    "Export the file again with the annotators."
+                )
             raise InputError(
                 f"The annotator of each label must have a name; the user {str(user)[:40]!r} has none. Give the user a "
                 "name with --person ID=NAME."

@@ -68,7 +68,8 @@ def make_project(
         source = f"labels by {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
         raise InputError(
             f"Exemplars and gold maps must have known classes (from {source}); {count} such maps were requested, but "
-            f"only {len(class_of_map)} exist. Request fewer exemplars and gold maps, or adjudicate more maps."
+            f"only {len(class_of_map)} exist. Request fewer exemplars and gold maps, or "
+            f"{'label' if recipe.known_from else 'adjudicate'} more maps."
         )
     by_class: dict[str, list[str]] = {}
     for name in sorted(class_of_map, key=lambda map_id: shuffled(recipe.seed, map_id)):
@@ -81,8 +82,8 @@ def make_project(
     if not ordinary:
         raise InputError(
             f"A project must have maps to label; got none. Number of maps that match the filters: {len(facts)}; of "
-            f"exemplars and gold maps: {len(exemplars) + len(gold)}. Sample more maps, or request fewer exemplars and "
-            "gold maps."
+            f"exemplars and gold maps: {len(exemplars) + len(gold)}. Sample more maps, change the filters, or request "
+            "fewer exemplars and gold maps."
         )
     if rules.order == "uncertain":
         ordinary = by_uncertainty(facts, ordinary, hints)
@@ -176,7 +177,7 @@ def by_uncertainty(facts: pd.DataFrame, names: list[str], hints: Hints | None) -
     if hints is None:
         raise InputError(
             'The order "uncertain" needs a classifier that suggests classes; none is chosen. Choose one on the '
-            "Pattern classifier page, or choose another order."
+            "Classifier page, or choose another order."
         )
     suggested = hints(names)
     margins = pd.Series({name: suggested[name][2] for name in names}, dtype=float)

@@ -63,16 +63,17 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
     found = [file for file in (SETTINGS, WEIGHTS, *OTHER_WEIGHTS) if (folder / file).is_file()]
     if not found:
         return None
-    if any((folder / file).is_file() for file in ("model.safetensors", "model.safetensors.index.json")):
+    model = [file for file in ("model.safetensors", "model.safetensors.index.json") if (folder / file).is_file()]
+    if model:
         raise CheckpointError(
-            f"A folder must contain either a model or an adapter; {name} contains model.safetensors and {found[0]}. If "
+            f"A folder must contain either a model or an adapter; {name} contains {model[0]} and {found[0]}. If "
             f"the adapter has been merged into the model, delete {found[0]}; otherwise, move the adapter to a separate "
             "folder."
         )
     if WEIGHTS not in found or SETTINGS not in found:
         raise CheckpointError(
-            f"A LoRA adapter must have {SETTINGS} and {WEIGHTS}; {name} has {', '.join(found)}. Merge the adapter into "
-            "its base with the library that trained it, and save the merged model."
+            f"A LoRA adapter must have {SETTINGS} and {WEIGHTS}; {name} has {', '.join(found)}. Add the missing file, "
+            "or merge the adapter into its base with the library that trained it, and save the merged model."
         )
     try:
         told = json.loads(read_in(folder, SETTINGS))
@@ -95,8 +96,10 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
     head = _HEADS.get(str(told.get("task_type")), "none")
     alpha, base, revision = told.get("lora_alpha"), told.get("base_model_name_or_path"), told.get("revision")
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not math.isfinite(alpha):
-        raise CheckpointError(f"lora_alpha in {SETTINGS} of {name} must be a number; got {alpha!r}. Correct it.")
-    if not isinstance(base, str) or not base or not (revision is None or isinstance(revision, str)):
+        raise CheckpointError(f"lora_alpha in {SETTINGS} of {name} must be a finite number; got {alpha!r}. Correct it.")
+    if revision is not None and not isinstance(revision, str):
+        raise CheckpointError(f"revision in {SETTINGS} of {name} must be text or null; got {revision!r}. Correct it.")
+    if not isinstance(base, str) or not base:
         raise CheckpointError(
             f"base_model_name_or_path in {SETTINGS} of {name} must name the checkpoint that the adapter was trained "
             f"on; got {base!r}. Write its folder or its hub ID there."
@@ -168,6 +171,7 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
 
 def _unread(name: str, key: str) -> CheckpointError:
     return CheckpointError(
-        f"Every weight of a LoRA adapter must belong to a weight of its base checkpoint; {key[:120]} of {name} does "
-        "not. Merge the adapter with peft (model.merge_and_unload()), and save the merged model."
+        f"Every weight of a LoRA adapter must match the name and shape of a weight of its base checkpoint; {key[:120]} "
+        f"of {name} does not. Check base_model_name_or_path in {SETTINGS}, or merge the adapter with peft "
+        "(model.merge_and_unload()) and save the merged model."
     )

@@ -147,7 +147,7 @@ class Checkpoint:
             pair: the second sentence; for an encoder-decoder, the input of the decoder (`Encoding.target`).
             max_length: in tokens including special tokens, at most that of the checkpoint.
         """
-        for name, value in (("sentence", text), ("second sentence", pair)):
+        for name, value in (("sentence", text), ("target" if self.family.translates else "second sentence", pair)):
             if value is not None and not value.strip():
                 raise InputError(f"The {name} must contain visible text; it is empty. Enter some text.")
             if value is not None and len(value) > LONGEST_TEXT:

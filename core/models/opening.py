@@ -64,7 +64,7 @@ def refuse_fixed_patterns(folder: Path, name: str) -> None:
             "save the checkpoint again."
         )
     if isinstance(held, dict) and any(held.values()):
-        patterns = ", ".join(str(pattern) for pattern in held)
+        patterns = ", ".join(str(pattern) for pattern, heads in held.items() if heads)
         raise CheckpointError(
             "A checkpoint must be trained without fixed attention patterns, because weight files do not store them; "
             f"{name} was trained with fixed attention patterns ({patterns}). Choose another checkpoint."
@@ -81,10 +81,11 @@ def refuse_windows(config: Any, name: str) -> None:
     window = max((wide for wide in windows_of(config) if wide is not None), default=0)
     positions = getattr(config, "max_position_embeddings", None)
     if isinstance(positions, int) and 0 < positions < window:
+        key = {"modernbert": "local_attention", "gpt_neo": "window_size"}.get(config.model_type, "sliding_window")
+        nullable = ", or set it to null if every layer attends to all tokens" * (key == "sliding_window")
         raise CheckpointError(
             f"The attention window of a layer must not exceed the number of positions; config.json of {name} has a "
-            f"window of {window} but only {positions} positions. Correct sliding_window, or set it to null if every "
-            "layer attends to all tokens."
+            f"window of {window} but only {positions} positions. Correct {key}{nullable}."
         )
 
 
@@ -404,7 +405,7 @@ def open_checkpoint(
     """
     if dtype not in (*_DTYPES, "int8", "stored", "auto"):
         raise CheckpointError(
-            f"The dtype of a checkpoint must be one of {', '.join(_DTYPES)}, int8 or stored; got {dtype!r}. "
+            f"The dtype of a checkpoint must be one of {', '.join(_DTYPES)}, int8, stored or auto; got {dtype!r}. "
             "Choose one of them."
         )
     eight, dtype = dtype == "int8", "float32" if dtype == "int8" else dtype
@@ -482,7 +483,7 @@ def choose_device(device: str) -> str:
     if not there.get(chosen.partition(":")[0]):
         raise CheckpointError(
             f"The device must be {' or '.join(name for name in there if there[name])} on this machine; got "
-            f"{chosen!r}. Correct or unset ATLAS_DEVICE."
+            f"{chosen!r}. {'Correct or unset ATLAS_DEVICE' if device == 'auto' else 'Choose one of them'}."
         )
     return chosen
 
@@ -654,9 +655,10 @@ def _refuse_what_fails(checkpoint: Checkpoint) -> None:
             "that config.json belongs to these weights."
         ) from error
     if isinstance(output, torch.Tensor) and not torch.isfinite(output).all():
+        check = "Check" if checkpoint.dtype == "float32" else "Open it as float32, and check"
         raise CheckpointError(
             f"The outputs of a checkpoint must be finite; {name} computes NaN or infinite values as "
-            f"{checkpoint.dtype}. Open it as float32, and check config.json (layer_norm_eps, scale factors)."
+            f"{checkpoint.dtype}. {check} config.json (layer_norm_eps, scale factors)."
         )
 
 

@@ -37,13 +37,13 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
             good = all(shard.endswith(".safetensors") and Path(shard).name == shard for shard in listed)
         except (InputError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CheckpointError(
-                f"The weights index of {name} must be readable JSON; it cannot be read. Save or download the "
-                "checkpoint again."
+                f'The weights index of {name} must be readable JSON with a "weight_map"; it is not. Save or download '
+                "the checkpoint again."
             ) from error
         if not good or not listed:
             raise CheckpointError(
-                f"A weights index must list files in its own folder; the index of {name} lists files in other folders, "
-                "or no files. Save the checkpoint again."
+                f"A weights index must list safetensors files in its own folder; the index of {name} lists other files "
+                "or none. Save the checkpoint again."
             )
         lacking = [shard for shard in listed if not (folder / shard).is_file()]
         if lacking:

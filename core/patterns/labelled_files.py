@@ -219,14 +219,15 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
 
 def _label(line: str, where: str, classes: Collection[str], class_set: str) -> GivenLabel:
     try:
-        row = json_line(line)
+        if not isinstance(row := json_line(line), dict):
+            raise ValueError(line)
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"Each line of a label file must be a JSON object; {where} is not a JSON object. Correct the line."
         ) from error
-    if isinstance(row, dict) and "key" not in row and isinstance(row.get("map_id"), str):
+    if "key" not in row and isinstance(row.get("map_id"), str):
         row["key"] = row["map_id"]  # as in exports of the app
-    if not isinstance(row, dict) or not isinstance(row.get("key"), str) or not isinstance(row.get("class"), str):
+    if not isinstance(row.get("key"), str) or not isinstance(row.get("class"), str):
         raise InputError(
             f'A label must have the fields "key" and "class", both strings; {where} does not have both. Write '
             '{"key": ..., "class": ...}.'

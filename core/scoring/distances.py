@@ -39,8 +39,8 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], 
     """
     if not 0 < within < 1:
         raise InputError(
-            "The distance limit for near-duplicate heads must be from 0 to 1, as a fraction of the mean distance "
-            f"between heads; got {within}. Choose a value in that range."
+            "The distance limit for near-duplicate heads must be above 0 and below 1, as a fraction of the mean "
+            f"distance between heads; got {within}. Choose a value in that range."
         )
     apart = scipy.spatial.distance.squareform(distances, checks=False)
     if not apart.size or not apart.any():

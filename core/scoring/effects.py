@@ -153,8 +153,8 @@ def max_t(
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     if difference.ndim != 2 or not difference.size:
         raise InputError(
-            "A test over heads needs outcomes with the axes [head, example] and at least one example; got the "
-            f"shape {difference.shape}. Add examples."
+            "A test over heads needs outcomes with the axes [head, example], of at least one head and one example; got "
+            f"the shape {difference.shape}. Add heads or examples."
         )
     observed, changed = np.abs(t_values(difference)) + slack, (difference != 0).any(1)
     if rare is not None and not _is_won_or_lost(difference) and difference.size < rows_to_see(rare):

@@ -31,7 +31,7 @@ def mixed_with_residual(
         )
     if not weights.shape[0] or not weights.shape[1] or weights.shape[2] != weights.shape[3]:
         raise InputError(
-            "Attention rollout needs square maps of at least one layer and head; got the shape "
+            "Attention rollout and attention flow need square maps of at least one layer and head; got the shape "
             f"{weights.shape}. Choose self-attention maps."
         )
     mixed = 0.5 * weights.mean(1, dtype=np.float64) + 0.5 * np.eye(weights.shape[-1])

@@ -65,13 +65,13 @@ class Rules:
     def __post_init__(self) -> None:
         if not self.margin > 0 or not np.isfinite(self.margin):
             raise InputError(
-                f"The margin of a sequential test must be above 0, in units of the task's loss; got {self.margin:g}. "
-                "Choose a positive number."
+                "The margin of a sequential test must be a finite number above 0, in units of the task's loss; got "
+                f"{self.margin:g}. Choose such a number."
             )
         if not self.clip > self.margin or not np.isfinite(self.clip):
             raise InputError(
-                f"The upper limit of the loss of one example (clip) must be above the margin of {self.margin:g}; "
-                f"got {self.clip:g}. Raise the limit, or lower the margin."
+                "The upper limit of the loss of one example (clip) must be finite and above the margin of "
+                f"{self.margin:g}; got {self.clip:g}. Change the limit, or lower the margin."
             )
         if self.heads < 1:
             raise InputError("A sequential test needs at least one head, layer or group; got none. Choose some.")

@@ -233,11 +233,11 @@ def _checked(part: Path, source: Path, say: Callable[[str], object]) -> int:
             f"A backup must be a readable DuckDB file; got {source} ({str(error).splitlines()[0][:120]}). Use "
             "another backup."
         ) from error
-    _must_be_whole(part, source)
+    _must_be_whole(part, source, restoring=True)
     return events
 
 
-def _must_be_whole(part: Path, source: Path) -> None:
+def _must_be_whole(part: Path, source: Path, *, restoring: bool = False) -> None:
     """Read every column and every index block of the copy `part`. Raises StoreError if `source` is damaged."""
     try:
         with duckdb.connect(str(part), config=CONFIG) as connection:
@@ -245,12 +245,17 @@ def _must_be_whole(part: Path, source: Path) -> None:
                 connection.execute(f"SELECT bit_xor(hash(r)) FROM {quoted(name)} AS r").fetchall()  # noqa: S608 - quoted
             free = connection.execute("SELECT free_blocks FROM pragma_database_size()").fetchall()[0][0]
     except duckdb.Error as error:
-        raise _damaged(source, str(error).splitlines()[0][:120]) from error
+        raise _damaged(source, str(error).splitlines()[0][:120], restoring=restoring) from error
     if damaged := damaged_blocks(part, free):
-        raise _damaged(source, f"{len(damaged)} damaged blocks, the first is {damaged[0]}")
+        reason = f"{len(damaged)} damaged blocks, the first is {damaged[0]}"
+        raise _damaged(source, reason, restoring=restoring)
 
 
-def _damaged(source: Path, reason: str) -> StoreError:
+def _damaged(source: Path, reason: str, *, restoring: bool) -> StoreError:
+    if restoring:
+        return StoreError(
+            f"Only an undamaged backup can be restored; {source} is damaged ({reason}). Use another backup."
+        )
     return StoreError(
         f"Only an undamaged database can be backed up; {source} is damaged ({reason}). Restore an earlier backup, or "
         f"save the data that can still be read with `{command_line('export')}`."

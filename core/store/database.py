@@ -133,8 +133,9 @@ class Opening:
                 # A cursor is in use; the cursors before it are closed by now
                 if time.monotonic() > last:
                     raise StoreError(
-                        f"The database {self.path} must be reopened after a failure, but another statement is "
-                        "still reading it. Repeat the last step in a moment; everything stored before is safe."
+                        f"The database {self.path} must be closed, for example to reopen it after a failure, but "
+                        "another statement is still reading it. Repeat the last step in a moment; everything stored "
+                        "before is safe."
                     ) from error
             time.sleep(0.01)
 
@@ -281,8 +282,8 @@ def _must_only_read(sql: str) -> None:
     statements = duckdb.extract_statements(sql)
     if len(statements) != 1 or statements[0].type not in _READS or _MOVES.search(sql):
         raise StoreError(
-            "SQL statements outside write() must only read the database; this statement changes it. Use write() for "
-            "this statement."
+            "SQL outside write() must be a single statement that only reads the database; got other SQL. Use write() "
+            "for it."
         )
 
 

@@ -64,7 +64,7 @@ def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
     strange = [name for name in names if name not in columns] or [name for name in names if names.count(name) > 1]
     if strange:
         raise InputError(
-            "An exported table must have exactly the columns of the same table in the database; the column "
+            "An exported table may have each column of the same table in the database once, and no others; the column "
             f"{strange[0][:60]!r} of {table} is unknown or duplicated. Export the data again."
         )
 
@@ -436,7 +436,9 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
             )
         lines = lines_of(read_text(file, most=LONGEST_RUN))
         heading, *rows = [parsed(line) for line in lines]
-        whole = heading["atlas_run"] == RUN_FORMAT and all(isinstance(row, dict) for row in rows)
+        whole = heading["atlas_run"] == RUN_FORMAT
+        if whole and not all(isinstance(row, dict) for row in rows):
+            raise TypeError(file.name)
         heading["study"], heading["title"], heading["provenance"]["run"], heading["provenance"]["options"]
     except OSError as error:
         raise InputError(

@@ -282,10 +282,10 @@ def _fitting(column: pa.Field, value: Any, subject: str, *, least: int) -> Any:
         bits = 31 if kind == pa.int32() else 63
         low = least if kind == pa.int32() else -(2**bits)
         good = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and low <= value < 2**bits
-        wanted = f"a whole number from {low}"
+        wanted = f"a whole number from {low} to {2**bits - 1}"
     elif kind == pa.float64():
         good = isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and _finite(value)
-        wanted = "a number"
+        wanted = "a finite number"
     else:
         kinds = {pa.bool_(): bool, pa.binary(): bytes}.get(kind, datetime)
         good, wanted = isinstance(value, kinds), {pa.bool_(): "true or false", pa.binary(): "bytes"}.get(kind, "a time")

@@ -86,7 +86,12 @@ def add_history(cursor: Any, class_set: str, history: Any) -> int:
 
 def _checked(class_set: str, change: Row) -> tuple[Any, ...]:
     kind, name = change.get("kind"), change.get("class")
-    if kind not in CLASS_CHANGE_KINDS or not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(
+            f'A class change must have the name of its class in the field "class"; got {str(name)[:40]!r}. Correct '
+            "this row."
+        )
+    if kind not in CLASS_CHANGE_KINDS:
         raise InputError(
             f"The kind of a class change must be one of {', '.join(CLASS_CHANGE_KINDS)}; got {str(kind)[:40]!r}. "
             "Correct this row."
@@ -94,8 +99,8 @@ def _checked(class_set: str, change: Row) -> tuple[Any, ...]:
     check_class(class_set, name, **{key: change.get(key) for key in _HISTORY[2:8]})
     if not change.get("annotator") or not change.get("title") or (kind == "add" and not change.get("eye")):
         raise InputError(
-            "A class change must have an annotator, a title and a description; this row lacks at least one of them. "
-            "Add the missing text."
+            "A class change must have an annotator and a title, and a new class a description; this row lacks at least "
+            "one of them. Add the missing text."
         )
     return (*(change.get(key) for key in _HISTORY[:8]), time_of(change.get("stored"), f"the class {name[:40]!r}"))
 

@@ -147,7 +147,7 @@ def add_project(
     no maps."""
     db.person.must("admin", "make a project")
     title, codebook = heading.title, heading.codebook
-    if not title.strip() or len(title) > LONGEST_NAME:
+    if not 1 <= len(title.strip()) <= LONGEST_NAME:
         raise InputError(
             f"The title of a project must have 1 to {LONGEST_NAME} characters; got {len(title.strip())}. Change it."
         )
@@ -244,8 +244,8 @@ def change_project(db: Database, project: str, kind: str, *, annotator: str) -> 
         if kind not in FROM or current.state not in FROM[kind]:
             raise InputError(
                 f"You can {kind} a project only if it is {' or '.join(FROM.get(kind, ('another',)))}; "
-                f"{current.title!r} was {current.state} by {current.changed_by or 'an unnamed user'} at "
-                f"{current.changed:%Y-%m-%d %H:%M} UTC. Nothing has been changed; reload the page."
+                f"{current.title!r} is {current.state} (last change by {current.changed_by or 'an unnamed user'} at "
+                f"{current.changed:%Y-%m-%d %H:%M} UTC). Nothing has been changed; reload the page."
             )
         is_frozen = kind in FREEZES and frozen_at(cursor, project) is None
         body = to_json([marks(cursor, Marks()).label]) if is_frozen else None

@@ -129,7 +129,7 @@ def test_what_cannot_be_cut_is_refused_in_a_sentence():
         predict(checkpoint, [encoding], interventions=[Knockout(edges_of("first", causal=False), frozenset({7}))])
     with pytest.raises(InputError, match='got "middle"'):
         edges_of("middle", causal=False)
-    with pytest.raises(InputError, match="one of the two lists is empty"):
+    with pytest.raises(InputError, match="at least one of the two lists is empty"):
         between([], [1])
     with pytest.raises(InputError, match=f"got {len(encoding) + 1}"):
         between([len(encoding)], [0])(encoding)

@@ -215,11 +215,13 @@ def test_what_a_stopped_job_has_done_is_a_result_with_its_own_n(db):
     units = divide(TINY, options)["units"]
     job = jobs.add_job(db, TINY, "Squares", options)
     jobs.add_units(db, job, options, units)
-    with pytest.raises(JobError, match="queued, with 0 of 3 units"):
+    with pytest.raises(JobError, match="only be stored for a stopped job; this job is queued"):
+        keep_partial(db, job)
+    jobs.set_state(db, job, "cancelled")
+    with pytest.raises(JobError, match="has finished none of its 3 units"):
         keep_partial(db, job)
     for place in (0, 2):
         jobs.store_outcome(db, job, place, jobs.UnitEnd(rows=run_unit(TINY, options, units[place])["rows"]))
-    jobs.set_state(db, job, "cancelled")
     run = keep_partial(db, job)
     assert runs.one_run(db, run)["title"] == "Squares (stopped: 2 of 3 units)"
     (row,) = runs.run_rows(db, run)

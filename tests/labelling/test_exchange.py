@@ -208,7 +208,7 @@ def test_maps_of_a_notebook_are_labelled_like_our_own(db, tmp_path):
         ([fact("a"), fact("a")], "second one for 'a'"),
         ([fact("a"), {"key": "b"}], "lacks at least one of them"),
         ([fact("a"), fact("b", colour="red")], "has 'colour'"),
-        ([fact("a"), 7], "lacks at least one of them"),
+        ([fact("a"), 7], "must be a JSON object"),
         ([fact("a"), fact("b", layer=-1)], "whole number from 0"),
         ([fact("a"), fact("b", tokens=["x"])], "must list the"),
     ],

@@ -173,7 +173,7 @@ def test_of_two_admins_who_close_at_once_one_is_told(db):
         said = list(both.map(close, ["ada", "bob"]))
     assert said.count(None) == 1
     (told,) = [one for one in said if one]
-    assert "was closed by " in told
+    assert "is closed (last change by " in told
     assert len(db.read("SELECT * FROM project_event")) == 1
 
 

@@ -248,7 +248,7 @@ def test_a_file_that_the_command_maps_writes_is_drawn(name, words, tmp_path):
         (
             np.zeros((2, 2, 3, 3)),
             list("abc"),
-            "Every row of an attention map must sum to 1; the row of query 0 in L1H1",
+            "Every row of an attention map must sum to 1; the row of query 1 in L1H1",
         ),
         ([object()], ["a"], "got object. Pass a NumPy array or a torch tensor"),
         ("nowhere.npz", None, "must be an NPZ file"),

@@ -63,7 +63,7 @@ def test_a_damaged_backup_is_not_put_back(sound, how, seed, tmp_path):
         (tmp_path / "sound.duckdb").write_bytes(sound)
         assert rows_in(tmp_path / "atlas.duckdb") == rows_in(tmp_path / "sound.duckdb")
         return
-    assert "Only an undamaged database can be backed up" in str(error) or "A backup must be a readable DuckDB" in str(
+    assert "Only an undamaged backup can be restored" in str(error) or "A backup must be a readable DuckDB" in str(
         error
     )
     assert "copy.duckdb is damaged" in str(error) or "copy.duckdb (" in str(error)

@@ -21,21 +21,21 @@ from tests.store.labelling import a_map, event
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"probability": "high"}, "\"probability\" must be a number; got 'high' in event 1. Correct the field."),
+        ({"probability": "high"}, "\"probability\" must be a finite number; got 'high' in event 1. Correct the field."),
         ({"probability": 1.5}, '"probability" of a label must be from 0 to 1; got 1.5 in event 1'),
         ({"seconds": -1}, '"seconds" of a label must be from 0 to 31622400; got -1'),
-        ({"seconds": float("inf")}, '"seconds" must be a number; got inf in event 1'),
+        ({"seconds": float("inf")}, '"seconds" must be a finite number; got inf in event 1'),
         (
             {"probability": 10**5000},
-            '"probability" must be a number; got a very large number in event 1. Correct the field.',
+            '"probability" must be a finite number; got a very large number in event 1. Correct the field.',
         ),
         ({"way": "together"}, "got kind 'label', order 'random' and pass 1 in event 1"),
         (
             {"way": "together", "queue_order": "clusters", "pass": 2},
             "A label for a group of maps must have kind 'label'",
         ),
-        ({"pass": 0}, '"pass" must be a whole number from 1; got 0 in event 1'),
-        ({"pass": True}, '"pass" must be a whole number from 1; got True in event 1'),
+        ({"pass": 0}, '"pass" must be a whole number from 1 to 2147483647; got 0 in event 1'),
+        ({"pass": True}, '"pass" must be a whole number from 1 to 2147483647; got True in event 1'),
         ({"sequence": 2**31}, '"sequence" must be a whole number from 1'),
         ({"map_id": "m" * 201}, '"map_id" must be text of at most 200 characters'),
         ({"map_id": "m\u200b"}, '"map_id" must be a name of visible letters'),
