@@ -77,7 +77,7 @@ def test_parts_are_hashed_each(given):
 def test_an_index_that_names_files_elsewhere_is_refused(given, place):
     (given.parents[1] / "outside").mkdir()
     in_parts(given, place)
-    assert "must list files in its own folder" in refused(given)
+    assert "must list safetensors files in its own folder" in refused(given)
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_labels_are_matched_with_their_maps(tmp_path):
     ("row", "said"),
     [
         ("{", "line 2"),
-        ("[1]", "key"),
+        ("[1]", "must be a JSON object"),
         ('{"key": "b"}', "class"),
         ({"key": "b", "class": "zigzag"}, "zigzag"),
         ({"key": "b", "class": "overall", "class_set": "gpt2"}, "gpt2"),
