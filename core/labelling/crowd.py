@@ -155,7 +155,7 @@ class Advice:
             )
         return (
             f"Use the method “Most votes”. {about} In simulations with differences of this size or smaller, "
-            "the Dawid-Skene model did not label more maps correctly than “Most votes”, and often labelled fewer. "
+            "the Dawid-Skene model labelled fewer maps correctly than “Most votes”, or only slightly more. "
             f"{ALIKE}"
         )
 

@@ -46,10 +46,10 @@ def test_a_history_is_added_from_where_it_stands_here(db):
         ({"kind": "merge", "into_class": "x" * 201}, '"into_class" must be text of at most 200 characters'),
         ({"title": "x" * 201}, '"title" must be text of at most 200 characters'),
         ({"key": "Enter"}, "a digit as its shortcut key"),
-        ({"title": ""}, "must have an annotator, a title and a description"),
+        ({"title": ""}, "must have an annotator and a title, and a new class a description"),
         ({"eye": "x" * 4001}, '"eye" must be text of at most 4000 characters'),
-        ({"eye": None}, "must have an annotator, a title and a description"),
-        ({"annotator": None}, "must have an annotator, a title and a description"),
+        ({"eye": None}, "must have an annotator and a title, and a new class a description"),
+        ({"annotator": None}, "must have an annotator and a title, and a new class a description"),
         ({"stored": "noon"}, "got 'noon' in the class 'wave'"),
     ],
 )
