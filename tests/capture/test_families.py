@@ -210,7 +210,7 @@ def test_cutting_all_that_a_window_shows_is_refused():
         return (away >= 0) & (away < WINDOW) & (torch.arange(len(encoding)) >= WINDOW)[:, None]
 
     cut = Knockout(near, frozenset({1}))
-    with pytest.raises(InterventionError, match="a query would have no key left, because its layer has windowed attention"):
+    with pytest.raises(InterventionError, match="no key left, because its layer has windowed attention"):
         states(checkpoint, checkpoint.encode(TEXT[0]), cut)
 
 

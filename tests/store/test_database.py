@@ -339,7 +339,7 @@ def test_external_access_is_off_and_stays_off(db, tmp_path):
 def test_a_cursor_for_reading_reads(db, sql, role):
     with db.write() as cursor:
         cursor.execute("INSERT INTO study_row VALUES ('kept', 0, '{}')")
-    with pytest.raises(StoreError, match="must only read") as error:
+    with pytest.raises(StoreError, match="only reads the database") as error:
         db.acting_as(Person("eve", role)).cursor().execute(sql)
     one_sentence(error)
     assert db.read("SELECT run FROM study_row")["run"].tolist() == ["kept"]
