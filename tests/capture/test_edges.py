@@ -341,5 +341,5 @@ def test_pairs_without_an_alignment_are_refused():
 
 def test_a_head_that_reads_the_separator_is_refused_in_a_sentence():
     checkpoint = double("bert sep")
-    with pytest.raises(InterventionError, match=r"does not reproduce its logits\. Choose another"):
+    with pytest.raises(InterventionError, match=r"by running its layers one by one\. Choose another"):
         checked_stack(checkpoint, checkpoint.encode(TEXT[0]))

@@ -41,8 +41,8 @@ def test_a_history_is_added_from_where_it_stands_here(db):
     ("change", "said"),
     [
         ({"kind": "paint"}, "must be one of set, add, rename, merge, delete; got 'paint'"),
-        ({"class": None}, "got 'add'"),
-        ({"class": " "}, "got 'add'"),
+        ({"class": None}, "must have the name of its class"),
+        ({"class": " "}, "must have the name of its class"),
         ({"kind": "merge", "into_class": "x" * 201}, '"into_class" must be text of at most 200 characters'),
         ({"title": "x" * 201}, '"title" must be text of at most 200 characters'),
         ({"key": "Enter"}, "a digit as its shortcut key"),
