@@ -39,14 +39,14 @@ def test_maps_are_accepted_when_rows_sum_to_1():
 def test_rows_that_do_not_sum_to_1_are_named():
     weights = np.full((2, 2, 4, 4), 0.25, dtype=np.float32)
     weights[1, 0, 2] = [0.25, 0.25, 0.25, 0.22]
-    with pytest.raises(InputError, match=r"row of query 2 in L2H1 sums to 0\.970"):
+    with pytest.raises(InputError, match=r"row of query 3 in L2H1 sums to 0\.970"):
         maps(weights)
 
 
 def test_nan_never_passes():
     weights = np.full((1, 1, 2, 2), 0.5, dtype=np.float32)
     weights[0, 0, 1, 1] = np.nan
-    with pytest.raises(InputError, match="query 1 in L1H1"):
+    with pytest.raises(InputError, match="query 2 in L1H1"):
         maps(weights)
 
 

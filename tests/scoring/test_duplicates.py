@@ -57,7 +57,7 @@ def test_a_group_knows_its_middle_and_its_mean_distance():
 def test_heads_that_are_all_alike_are_no_groups_and_a_share_is_a_share():
     assert groups_of(np.zeros((4, 4)), all_heads(2, 2), within=0.5) == []
     for wrong in (0.0, 1.0, -1.0, 2.0):
-        with pytest.raises(InputError, match="must be from 0 to 1"):
+        with pytest.raises(InputError, match="must be above 0 and below 1"):
             groups_of(symmetric(0, 4), all_heads(2, 2), within=wrong)
 
 
