@@ -66,9 +66,10 @@ def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Pat
     target = Path(folder).expanduser()
     if not gone:
         raise InputError("Pruning needs at least one head; got none. Name heads such as L1H2.")
-    if target.exists() and any(target.iterdir()):
+    if target.is_file() or (target.exists() and any(target.iterdir())):
+        state = "is a file" if target.is_file() else "contains files"
         raise InputError(
-            f"The folder of a pruned checkpoint must be new or empty; {target} contains files. Choose another folder."
+            f"The folder of a pruned checkpoint must be new or empty; {target} {state}. Choose another folder."
         )
     if getattr(checkpoint.model.config, POOLING_KEY, None):
         raise CheckpointError(

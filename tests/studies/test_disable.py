@@ -162,6 +162,9 @@ def test_a_pruned_checkpoint_reopens_without_its_heads(options, tmp_path):
     assert pruned_heads(found) == gone
     with pytest.raises(InputError, match="new or empty"):
         save_pruned(whole, gone, folder)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file is a file"):
+        save_pruned(whole, gone, tmp_path / "file")
     with pytest.raises(InputError, match="at least one head"):
         save_pruned(whole, [], tmp_path / "nothing")
 
