@@ -17,6 +17,7 @@ from core.store.rows import Row
 from core.studies.attention.inputs import AttendingOptions, Text, pair_of
 from core.studies.attention.records import AlikeHead, Score
 from core.studies.contract import declared, identity
+from core.studies.headline import defined
 from core.studies.imports import result_rows
 from core.studies.lookup import find_study
 from core.tasks.glue import TASKS, sampled
@@ -333,7 +334,7 @@ def against_baseline(scores: Sequence[Score], *, value: str, baseline: str) -> A
     sure, tested = above_null(scores), any(score.q is not None for score in scores)
     strongest = sorted(
         (score for score in scores if score.value is not None and score.baseline is not None),
-        key=lambda score: -(score.effect if score.effect is not None else score.value - score.baseline),
+        key=lambda score: -(defined(score.value) - defined(score.baseline) if score.effect is None else score.effect),
     )[:STRONGEST]
     return dumbbells(
         pd.DataFrame([
