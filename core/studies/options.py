@@ -58,9 +58,10 @@ Classifier = Annotated[
 ]
 A_TASK = "GLUE task (mrpc, stsb, sst2, qqp, rte, qnli or mnli), or the path of your own CSV file"
 TaskName = Annotated[str, Flag(A_TASK, name="--task")]
+SomePath = BeforeValidator(_some_path)
 Data = Annotated[
     str | None,
-    BeforeValidator(_some_path),
+    SomePath,
     Flag('folder with the TSV files of the GLUE tasks, or "hub" to download them (default: bundled samples)'),
 ]
 InputSplit = Annotated[str, Flag("split of the task from which examples are taken: dev or train")]
@@ -71,6 +72,11 @@ Limit = Annotated[
     int | None,
     BeforeValidator(_none_of_zero),
     Flag("maximum number of examples per task, drawn at random with the seed; 0 uses all examples", least=0),
+]
+FirstRows = Annotated[
+    int | None,
+    BeforeValidator(_none_of_zero),
+    Flag("largest number of examples, counted from the start of the file; 0 uses all examples", least=0),
 ]
 LARGEST_SEED = 2**63 - 1  # what the store keeps
 Seed = Annotated[

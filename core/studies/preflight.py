@@ -38,7 +38,7 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
         )
     if task and (trained := _tuned_on(folder)) and not _judges(trained, task, known.get("id2label")):
         raise InputError(
-            "The task must be the one that the checkpoint was fine-tuned on; "
+            "The task must be the one that the checkpoint was fine-tuned on, or a file with its labels; "
             f"{shown_folder(folder)} was fine-tuned on {task_of(trained).name}, not on "
             f"{task_of(task).name}. Choose that task, or another checkpoint."
         )

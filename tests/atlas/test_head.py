@@ -53,8 +53,8 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
     assert sentence(known) == (
         "97% of 300 maps of this head are classified as Diagonal. The role of this head is previous token: 0.99 [0.98, "
         "0.99] (baseline 0.10). This head attends significantly more to noun (0.30, baseline 0.12) than to random "
-        "tokens. This head attends more along the relation verb-object, forward (0.40, baseline 0.10) than to other "
-        "words at the same distance. The mean weight of this head on frame-semantic links is 0.40. The "
+        "tokens at similar positions. This head attends more along the relation verb-object, forward (0.40, baseline "
+        "0.10) than to other words at the same distance. The mean weight of this head on frame-semantic links is 0.40. The "
         "difference from at least one of four baselines is not significant. Ablating this head (disable) changes "
         "accuracy by -0.2 [-1.1, 0.6] points, which is not significant. The gradient importance of this head is 0.50 "
         "(rank 2 among 2 heads). The attention of this head before and after fine-tuning has a cosine similarity of "
@@ -75,7 +75,8 @@ def test_whether_an_effect_is_significant_is_told_by_the_correction_over_all_hea
 def test_a_head_without_a_role_says_so():
     scores = frame({"score": "roles/previous", "value": 0.2, "q": 0.4}, {"score": "roles/rare", "value": 0.2, "q": 0.9})
     assert sentence(facts(scores, Head(0, 1))) == (
-        "This head has no role: among its 2 role scores, none is significantly above three times the baseline."
+        "This head has no role: among its 2 role scores, none is significantly above the required "
+        "multiple of the baseline (by default 3)."
     )
 
 

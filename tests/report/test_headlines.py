@@ -53,10 +53,10 @@ def test_a_null_is_said_beside_the_head_that_beats_it():
     ]
     said = headline("features", rows)
     assert said.sentence == (
-        "In 1 of 2 head–feature pairs, attention is significantly higher than for random tokens at the same "
+        "In 1 of 2 head–feature pairs, attention is significantly higher than for random tokens at similar "
         "positions. The largest difference is that of head L1H2 and the token type noun: 0.40, compared with 0.10."
     )
-    assert said.baseline == "The baseline (random tokens at the same positions) has a value of 0.10."
+    assert said.baseline == "The baseline (random tokens at similar positions) has a value of 0.10."
 
 
 @pytest.mark.parametrize("rows", [[], [{"kind": "of an earlier version"}]])

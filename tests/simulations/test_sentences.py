@@ -85,5 +85,5 @@ def _judged(rows):
 
 def test_a_headline_names_what_a_head_looks_along_where_one_does():
     rows = relation_rows("links at 1.5", INPUTS, SEED, relation="determiner-noun")
-    assert "attends most along the relation determiner-noun (forward)" in relations.STUDY.headline(rows).sentence
+    assert " and the relation determiner-noun (forward)" in relations.STUDY.headline(rows).sentence
     assert roles.STUDY.headline(role_rows("previous at 3", INPUTS, SEED)).sentence.startswith("16 heads have a role")

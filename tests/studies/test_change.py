@@ -103,7 +103,7 @@ def test_the_finding_names_the_layer_that_changed_most_with_its_interval():
     rows.append({"kind": "head", "name": "L3H2", "layer": 2, "head": 1, "value": 0.55, "low": 0.47, "high": 0.63})
     headline = change.STUDY.headline([shared | row for row in rows])
     assert headline.sentence == (
-        "Fine-tuning on SST-2 changed the attention of head L3H2 most (1 − cosine similarity = 0.45). Layer 3 "
+        "On SST-2, fine-tuning changed the attention of head L3H2 most (1 − cosine similarity = 0.45). Layer 3 "
         "has the largest mean change: 0.31 (95 % CI 0.30 to 0.33). The mean change is 0.16 in the last two "
         "layers and 0.11 in the other layers."
     )

@@ -189,9 +189,9 @@ def test_shapley_values_are_ranked_summed_and_set_beside_orders():
     assert contrast.verdict == "the order by Shapley value keeps more"
     said = SHAPLEY.headline([result.as_row() for result in results])
     assert said.sentence == (
-        "Head L2H1 contributes most to the logit difference in favour of the correct label: +1.50 logits. The "
-        "contribution of 1 of 4 heads is significantly negative. Pruning in the order by Shapley value "
-        "keeps more of the logit difference than pruning in the other order."
+        "Head L2H1 contributes most to the logit difference in favour of the correct label: +1.50 logits. For 1 "
+        "of 4 heads, the 95 % CI of the contribution is below 0 (not corrected for the number of heads). Pruning in "
+        "the order by Shapley value keeps more of the logit difference than pruning in the other order."
     )
     assert (said.n, said.of) == (8, "examples")
     low, high = student(whole.values[2]).expected
@@ -247,7 +247,7 @@ def test_pairs_are_judged_by_what_both_add_beyond_each():
     assert (sample.low, sample.high) == pytest.approx((stats.beta.ppf(0.025, 2, 1), 1))
     said = PAIRS.headline([result.as_row() for result in results])
     assert said.sentence == (
-        "1 of 3 pairs of heads are redundant and 1 cooperate. "
+        "1 of 3 pairs of heads is redundant and 1 cooperates. "
         "The pair L1H1 and L1H3 has the largest interaction: +1.50 logits."
     )
     assert (said.n, said.of) == (64, "examples")
@@ -498,7 +498,7 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
         f"{matter} of 6 edges {said} the logit difference by more than 30%: embeddings → L1H1"
     )
     assert f" {open_edges} edge{' is' if open_edges == 1 else 's are'} undecided. All" in headline.sentence
-    assert headline.sentence.endswith("All other edges change the logit difference by less than 30%.")
+    assert headline.sentence.endswith("All other tested edges change the logit difference by less than 30%.")
     assert (headline.n, headline.of) == (200, "pairs of inputs")
     assert headline.interval == (
         "An edge matters if patching the edge changes the logit difference between the two inputs of a pair by more "

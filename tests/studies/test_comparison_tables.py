@@ -158,8 +158,8 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     undrawn = MATCH.results(options, CounterpartsPartial((compared(range(8), weights=("h", "h")),)))
     assert [(one.p, one.matched) for one in undrawn[:3]] == [(None, False)] * 3
     assert MATCH.headline([one.as_row() for one in undrawn]).sentence == (
-        "0 of 3 heads of a have a counterpart in b. Both checkpoints have the same weights, so every head is its own "
-        "counterpart."
+        "0 of 3 heads of a have a counterpart in b. Both checkpoints have the same weights, so every head is most "
+        "similar to itself."
     )
     fewer = MATCH.results(options, CounterpartsPartial((compared(range(8), apart=APART[:, :2]),), (drawn(),)))
     assert [(one.match_layer, one.match_head, one.similarity, one.low, one.p) for one in fewer[2:3]] == [(None,) * 5]

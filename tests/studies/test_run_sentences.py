@@ -271,8 +271,8 @@ def test_cross_fitted_scores_are_of_all_rows_with_means_over_seeds():
     assert means[0].accuracy_sd == pytest.approx(np.std([0.9, 0.8], ddof=1))
     said = study.headline(rows_of(*results))
     assert figures(said.sentence) == figures(
-        "After fine-tuning, the mean cross-fitted accuracy on all train examples of SST-2 is 85.0 (pretrained), 55.0 "
-        "(random), depending on the initial weights."
+        "The mean cross-fitted accuracy on the train examples of SST-2 is 85.0 (pretrained), 55.0 (random), depending "
+        "on the initialisation."
     )
     assert figures(said.interval) == figures("The standard deviation of the score over 2 seeds is 7.1.")
     assert figures(said.baseline) == figures("A constant prediction scores 50.0.")

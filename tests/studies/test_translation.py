@@ -125,7 +125,7 @@ def test_what_cannot_be_studied_is_refused(tmp_path):
         STUDY.units(TranslationOptions(what=("bleu",)))
     file = tmp_path / "rows.tsv"
     file.write_text("a dog\tun chien\nthe cat\tle chat\n", encoding="utf-8")
-    with pytest.raises(InputError, match="these examples have none"):
+    with pytest.raises(InputError, match="the examples have none"):
         STUDY.units(TranslationOptions(data=str(file), what=("align",)))
     with pytest.raises(CheckpointError, match="atlas-decoder is not one"):
         STUDY.run(TranslationOptions(checkpoint="atlas-decoder"), STUDY.units(FEW)[0])

@@ -73,5 +73,5 @@ def test_of_other_rows_or_no_log_it_is_refused_in_one_sentence(tmp_path, facts):
     made(tmp_path, TEXTS, 4, facts or {})
     if facts is None:
         (tmp_path / "training.json").write_text("[")
-    with pytest.raises(InputError, match="was not fine-tuned on these training examples of sst2"):
+    with pytest.raises(InputError, match="does not name these training examples of sst2"):
         setup.rows_unseen_by(str(tmp_path), "sst2", str(tmp_path))

@@ -102,13 +102,13 @@ class CrossFittedScoresStudy(cross_fitting.CrossFittedStudy[CrossFittedScoresOpt
         best = tuned.mean("pretrained") or tuned.means[0]
         task = task_of(best.task).name
         scores = [f"{100 * defined(mean.of_metric(tuned.metric)):.1f} ({mean.initialisation})" for mean in tuned.means]
-        depending = ", depending on the initial weights" if len(scores) > 1 else ""
+        depending = ", depending on the initialisation" if len(scores) > 1 else ""
         spread = best.spread(tuned.metric)
         floor = None if tuned.constant is None else tuned.constant.of_metric(tuned.metric)
         return Headline(
             (
-                f"After fine-tuning, the mean cross-fitted {tuned.metric} on all train examples of {task} is "
-                f"{', '.join(scores)}{depending}."
+                f"The mean cross-fitted {tuned.metric} on the train examples of {task} is {', '.join(scores)}"
+                f"{depending}."
             ),
             tuned.rows,
             "train examples",

@@ -138,8 +138,13 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
     must_have_labels(task)
     rows = read_rows(task, "train", folder=options.data, limit=options.limit, seed=options.seed)
     labels = [row.label for row in rows]
-    least = len(rows) if task.is_score else min(labels.count(label) for label in set(labels))
-    if least < options.folds:
+    if len(rows) < options.folds:
+        raise InputError(
+            f"Every fold must have an example; there are only {len(rows)} examples for {options.folds} folds. Use "
+            "fewer folds or more examples."
+        )
+    least = min(labels.count(label) for label in set(labels))
+    if not task.is_score and least < options.folds:
         raise InputError(
             f"Every fold must have an example of each label; the rarest label has only {least} examples for "
             f"{options.folds} folds. Use fewer folds or more examples."

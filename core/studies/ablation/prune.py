@@ -57,7 +57,10 @@ class PruneOptions(AblationOptions):
     normalize: Normalize = True
     operator: Annotated[
         str,
-        Flag("ablation method for pruned heads: zero (no output) or disable (equal attention to all visible tokens)"),
+        Flag(
+            "ablation method for pruned heads: zero (no output), disable (equal attention to all visible tokens), or "
+            "previous, current, next or first (all attention to this token)"
+        ),
     ] = "zero"
 
 
@@ -92,10 +95,10 @@ class PruneStudy(Study[PruneOptions, Curves]):
 
     def units(self, options: PruneOptions) -> list[Unit]:
         names = order_names(options)
-        if options.split == SPLIT:
+        if options.split in (SPLIT, "train"):
             raise InputError(
                 "A pruning curve must not be evaluated on training examples, because they determine the pruning order; "
-                'the split "unseen" contains training examples. Choose the split dev.'
+                f'the split "{options.split}" contains training examples. Choose the split dev.'
             )
         length = sum(len(row.text) + len(row.pair or "") for row in setup.rows_of(options)) // 4
         setup.rows_of(options, "train", options.order_rows)

@@ -69,8 +69,8 @@ class SequentialTestOptions(AblationOptions, setup.ReferenceOptions):
     clip: Annotated[
         float | None,
         Flag(
-            "value at which the loss of each example is clipped (default: the loss of the best constant prediction); "
-            "with a larger value, the test needs more examples"
+            "value at which the loss of each example is clipped (default: the loss of the best constant prediction, or "
+            "twice the margin if this is larger); with a larger value, the test needs more examples"
         ),
     ] = None
     alpha: Annotated[
@@ -240,10 +240,14 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         summary, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
         names = ", ".join([verdict.name for verdict in verdicts if verdict.verdict == "matters"][:5])
         named, targets = f" ({names})" if names else "", SWEPT_SAID.get(summary.what, "targets")
+        one = targets.replace("s", "", 1) if targets.startswith("groups") else targets.removesuffix("s")
+        small, undecided = (
+            f"{count} {one if count == 1 else targets}" for count in (summary.does_not_matter, summary.open)
+        )
         return Headline(
             f"Ablation changes the loss by more than the margin for {summary.matters} of {len(verdicts)} "
-            f"{targets}{named}. For {summary.does_not_matter} {targets}, ablation changes the loss by less than the "
-            f"margin. For {summary.open} {targets}, the test is undecided.",
+            f"{targets}{named}. For {small}, ablation changes the loss by less than the margin. For {undecided}, the "
+            "test is undecided.",
             summary.n,
             "examples",
             f"The margin is {summary.margin:.4f} (by default, 5 % of the loss of the best constant prediction). "
@@ -367,8 +371,8 @@ class SequentialTestState:
         """Return the targets and examples to measure next. Raises InterventionError if no ablation changed the loss."""
         if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
             raise InterventionError(
-                "Ablating a head must change the loss of at least one example; the method "
-                f"{self.options.operator} changed none of the first {self.rules.first} examples for any head. "
+                "Ablation must change the loss of at least one example; the method "
+                f"{self.options.operator} changed none of the first {self.rules.first} examples for any target. "
                 f"Check the checkpoint ({command_line('check')}), or choose another checkpoint."
             )
         return next_step(self.exact, self.rules)

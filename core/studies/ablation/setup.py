@@ -46,9 +46,9 @@ def _every(folder: str, task: str, data: str | None) -> tuple[TaskRow, ...]:
     learned = drawn(train, recipe.get("train_limit"), seeds.get("rows", 0))
     if facts.get("train_rows_hash") != fingerprint(learned):
         raise InputError(
-            f"The examples must be those on which the checkpoint was fine-tuned; {folder} was not fine-tuned "
-            f"on these training examples of {task}. Give the task and the data of its fine-tuning, or choose "
-            "the split dev."
+            "The split unseen needs the training examples of the checkpoint's fine-tuning; the training.json of "
+            f"{folder} does not name these training examples of {task}. Give the task and the data of its "
+            "fine-tuning, or choose the split dev."
         )
     return tuple(unseen(read_rows(task, "dev", folder=data), train, learned))
 

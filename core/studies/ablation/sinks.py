@@ -62,8 +62,8 @@ class SinksOptions(InputOptions):
         float,
         Field(gt=0, allow_inf_nan=False),
         Flag(
-            "smallest relevant effect on the output: nats of KL divergence, or cosine distance for a model without a "
-            "prediction head"
+            "smallest relevant effect on the output: nats of KL divergence, the change of the score for a regression "
+            "model, or cosine distance for a model without a prediction head"
         ),
     ] = 0.01
 

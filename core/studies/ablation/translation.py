@@ -24,7 +24,7 @@ from ...scoring.alignment import PositionTable, hits
 from ...store.rows import Row
 from ..contract import Done, Flag, NamedUnit, Study, Unit, provenance
 from ..headline import SIGNIFICANT, Headline, percent
-from ..options import Checkpoint, Data, Dtype, Limit, Seed
+from ..options import Checkpoint, Dtype, FirstRows, Seed, SomePath
 from ..records import Figure, Result
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def read_translations(
         lines = lines_of(read_text(path, given=True))
     except OSError as error:
         raise InputError(
-            f"A translation file must be readable UTF-8 text; {path} cannot be read as UTF-8. Choose another file, or "
-            "omit --data."
+            f"A translation file must be a readable text file; {path} cannot be read ({error.strerror or error}). "
+            "Choose another file, or omit the option to use the bundled examples."
         ) from error
     rows = []
     for number, line in enumerate(lines, 1):
@@ -125,16 +125,22 @@ class TranslationOptions:
             "fewer heads) or align (word alignment); repeat the option for several measurements"
         ),
     ] = PARTS_OF_IT
-    data: Data = None
+    data: Annotated[
+        str | None,
+        SomePath,
+        Flag("file of translations on which heads are measured (default: bundled examples)"),
+    ] = None
     train: Annotated[
         str | None,
         Flag(
-            "file of training examples, which set the pruning order and the position-based baseline (default: bundled)"
+            "file of training examples, which set the pruning order, the position-based baseline and the best "
+            "alignment head (default: bundled examples)"
         ),
     ] = None
-    limit: Limit = 300
+    limit: FirstRows = 300
     order_rows: Annotated[
-        int, Flag("number of training examples for pruning orders and position-based alignment baselines", least=2)
+        int,
+        Flag("number of training examples for the pruning order, the baseline and the best alignment head", least=2),
     ] = 300
     dtype: Dtype = "float32"
     seed: Seed = 0
@@ -265,11 +271,12 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
     def units(self, options: TranslationOptions) -> list[Unit]:
         check_choice("A measurement of a translation study", options.what, PARTS_OF_IT)
         rows, train = _rows(options), _train_rows(options)
-        if "align" in options.what and not (any(row.links for row in rows) and any(row.links for row in train)):
-            raise InputError(
-                "Measuring word alignment needs gold alignments in the third column (such as 0-0 1-2); "
-                'these examples have none. Add them, or omit the measurement "align".'
-            )
+        for kind, some in (("examples", rows), ("training examples", train)):
+            if "align" in options.what and not any(row.links for row in some):
+                raise InputError(
+                    "Measuring word alignment needs gold alignments in the third column (such as 0-0 1-2); the "
+                    f'{kind} have none. Add them, or omit the measurement "align".'
+                )
         return [Unit(name, NamedUnit(name), size=len(rows)) for name in options.what]
 
     def run(self, options: TranslationOptions, unit: Unit) -> Done[TranslationPartial]:

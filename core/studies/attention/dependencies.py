@@ -26,7 +26,7 @@ from ...tasks.features import is_dependency
 from ...tasks.relations import Relation
 from ..contract import ChunkUnit, Done, Flag, Study, Unit, provenance
 from ..headline import SIGNIFICANT, Headline, defined, percent, plural
-from ..options import Checkpoint, Limit, Seed
+from ..options import Checkpoint, FirstRows, Seed
 from .attending import at_head, contrasted
 from .inputs import ROWS_A_UNIT
 from .partials import InputOffset, Pieces, RelationSums
@@ -54,7 +54,7 @@ class DependenciesOptions:
         str | None,
         Flag("folder of a Universal Dependencies treebank with *-dev.conllu and *-test.conllu files", required=True),
     ] = None
-    limit: Limit = None
+    limit: FirstRows = None
     seed: Seed = 0
     dtype: str = "float32"
 

@@ -7,7 +7,7 @@ effect and contrast. q: p corrected over all heads, features and definitions. Wi
 "difference" contain the first minus the second, with a two-sided p.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +19,7 @@ from ...errors import InputError
 from ...scoring.corrections import q_of_all, q_values
 from ...scoring.registry import FEATURE_SCORES
 from ...store.rows import Row
+from ...tasks.features import FEATURES as BY_NAME
 from ...tasks.features import feature_of
 from ..contract import Flag, Unit
 from ..headline import Fact, Headline, HeadScores, each, number
@@ -114,9 +115,9 @@ class FeaturesStudy(Attending[FeaturesOptions, FeatureSums]):
         told = [
             f"{row['score'].rpartition('/')[2]} ({number(row)}, baseline {row['baseline']:.2f})" for row in each(some)
         ]
-        token_types = " and ".join(told)
+        token_types, others = " and ".join(told), _others(row["score"].rpartition("/")[2] for row in each(some))
         return [
-            Fact("looks at", f"This head attends significantly more to {token_types} than to random tokens.", source)
+            Fact("looks at", f"This head attends significantly more to {token_types} than to {others}.", source)
             for source in some["source"].head(1)
         ]
 
@@ -129,11 +130,17 @@ class FeaturesStudy(Attending[FeaturesOptions, FeatureSums]):
             of_first,
             "head–feature pairs",
             lambda score: f"The largest difference is that of head {score.name} and the token type {score.feature}",
-            baseline="random tokens at the same positions",
+            baseline=_others(score.feature for score in of_first if score.feature),
         )
 
 
 STUDY = FeaturesStudy()
+
+
+def _others(features: Iterable[str]) -> str:
+    # see core.scoring.features
+    special = any(name in BY_NAME and BY_NAME[name].special for name in features)
+    return "random tokens at similar positions" + " or, for special tokens in decoders, uniform attention" * special
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:

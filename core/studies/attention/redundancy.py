@@ -20,7 +20,7 @@ from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ..contract import Flag
 from ..headline import Headline
-from ..records import Result
+from ..records import Result, picked
 from .attending import Attending
 from .inputs import AttendingOptions
 from .partials import PatternSums, Pieces
@@ -80,16 +80,18 @@ class RedundancyStudy(Attending[RedundancyOptions, PatternSums]):
         return results + list(likeness_kept(merged.pieces, seed=options.seed))
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        heads = AlikeHead.among(rows)
+        first = AlikeHead.among(rows)[0]
+        heads = picked(AlikeHead.among(rows), checkpoint=first.checkpoint, task=first.task)
         near, groups = min(heads, key=lambda head: head.value), len({head.group for head in heads})
+        members = picked(GroupMember.among(rows), checkpoint=first.checkpoint, task=first.task)
         counted = f"{groups} group" + "s" * (groups != 1)
         return Headline(
             (
                 f"Heads {near.name} and {near.other} have the most similar attention (distance {near.value:.3f}). "
                 f"Clustered by mean attention pattern, the {len(heads)} heads form {counted}."
             ),
-            near.n,
-            "inputs",
+            members[0].n if members else near.n,
+            "inputs" if members else "map rows",
         )
 
 

@@ -8,7 +8,7 @@ the largest weight, compared with the best fixed distance, the previous word and
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +20,7 @@ from ...errors import InputError
 from ...scoring.corrections import q_of_all
 from ...scoring.registry import link_score
 from ...store.rows import Row
-from ...tasks.relations import relation_of
+from ...tasks.relations import SAME_WORD, relation_of
 from ..contract import Flag, Unit
 from ..headline import Fact, Headline, HeadScores, each, number
 from ..options import Pipeline
@@ -122,23 +122,34 @@ class RelationsStudy(Attending[RelationsOptions, RelationSums]):
         return [
             Fact(
                 self.name,
-                f"This head attends more along {relations} than to other words at the same distance.",
+                f"This head attends more along {relations} than to {_others(row['score'] for row in each(some))}.",
                 source,
             )
             for source in some["source"].head(1)
         ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
+        scores = RelationScore.among(rows)
         return above_null(
-            RelationScore.among(rows),
+            scores,
             "head–relation pairs",
-            lambda score: f"Head {score.name} attends most along the relation {score.feature} ({score.statistic})",
-            baseline="other words at the same distance",
+            lambda score: (
+                f"The largest difference is that of head {score.name} and the relation {score.feature} "
+                f"({score.statistic})"
+            ),
+            baseline=_others(f"{score.statistic}/{score.feature}" for score in scores),
             of="links",
         )
 
 
 STUDY = RelationsStudy()
+
+
+def _others(scores: Iterable[str]) -> str:
+    across = [score.partition("/")[2] == SAME_WORD for score in scores]
+    if all(across) and across:
+        return "other words of the other sentence"
+    return "other words at the same distance" + f" or, for {SAME_WORD}, of the other sentence" * any(across)
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":

@@ -37,6 +37,7 @@ from ...store.rows import Row
 from ..contract import Flag
 from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, each, number
 from ..options import Pipeline
+from ..records import picked
 from .attending import Attending, at_head, beside_null, score_of
 from .inputs import AttendingOptions
 from .partials import InputOffset, Pieces, RoleSums
@@ -153,15 +154,18 @@ class RolesStudy(Attending[RolesOptions, RoleSums]):
                 )
             )
         none = (
-            f"This head has no role: among its {len(roles)} role scores, none is significantly above three times the "
-            "baseline."
+            f"This head has no role: among its {len(roles)} role scores, none is significantly above the required "
+            f"multiple of the baseline (by default {TIMES:g})."
         )
         return told or [Fact(self.name, none, source) for source in roles["source"].head(1)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        scores = [score for score in RoleScore.of_heads(rows) if score.has and score.statistic == score.role]
-        counts = {role: sum(score.role == role for score in scores) for role in dict.fromkeys(s.role for s in scores)}
-        heads, n = len({score.name for score in scores}), max(int(score.n or 0) for score in RoleScore.of_heads(rows))
+        every = RoleScore.of_heads(rows)
+        of_first = picked(every, checkpoint=every[0].checkpoint)
+        scores = [score for score in of_first if score.has and score.statistic == score.role]
+        named = {role: {s.name for s in scores if s.role == role} for role in dict.fromkeys(s.role for s in scores)}
+        counts = {role: len(names) for role, names in named.items()}  # a head has one row for each task
+        heads, n = len({score.name for score in scores}), max(int(score.n or 0) for score in every)
         counted = ", ".join(f"{role} ({count} head{'s' * (count != 1)})" for role, count in counts.items())
         heads_have = "1 head has" if heads == 1 else f"{heads} heads have"
         counted = f" The role{' is' if len(counts) == 1 else 's are'} {counted}." if counted else ""
@@ -320,8 +324,8 @@ def whole_words(checkpoint: "Checkpoint") -> list[int]:
     ]
     if not words:
         raise InputError(
-            f"Sequences of repeated tokens must consist of whole words; the vocabulary of {checkpoint.name} has no "
-            "whole words. Choose another checkpoint."
+            "Sequences of repeated tokens must consist of whole words with at least three ASCII letters; the "
+            f"vocabulary of {checkpoint.name} has none. Choose another checkpoint."
         )
     return sorted(words)
 

@@ -286,8 +286,8 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         )
         edges_are = "edge is" if circuit.open == 1 else "edges are"
         return Headline(
-            f"{found} {circuit.open} {edges_are} undecided. All other edges change the logit difference by less than "
-            f"{circuit.margin_share:.0%}.",
+            f"{found} {circuit.open} {edges_are} undecided. All other tested edges change the logit difference by less "
+            f"than {circuit.margin_share:.0%}.",
             circuit.n,
             "pairs of inputs",
             f"An edge matters if patching the edge changes the logit difference between the two inputs of a pair by "

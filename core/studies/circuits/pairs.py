@@ -178,9 +178,11 @@ class PairsStudy(Study[PairsOptions, PairPartial]):
         pairs = HeadPair.among(rows)
         counts = {name: sum(pair.verdict == name for pair in pairs) for name in ("redundant", "cooperating")}
         most = max(pairs, key=lambda pair: abs(pair.interaction))
+        are = "is" if counts["redundant"] == 1 else "are"
+        cooperate = "cooperates" if counts["cooperating"] == 1 else "cooperate"
         return Headline(
-            f"{counts['redundant']} of {len(pairs)} pairs of heads are redundant and {counts['cooperating']} "
-            f"cooperate. The pair {most.name} has the largest interaction: {most.interaction:+.2f} logits.",
+            f"{counts['redundant']} of {len(pairs)} pairs of heads {are} redundant and {counts['cooperating']} "
+            f"{cooperate}. The pair {most.name} has the largest interaction: {most.interaction:+.2f} logits.",
             most.n,
             "examples",
             "The p-values are corrected for the number of pairs (max-T).",

@@ -174,8 +174,8 @@ class ShapleyStudy(Study[ShapleyOptions, ShapleyPartial]):
         return Headline(
             (
                 f"Head {most.name} contributes most to the logit difference in favour of the correct label: "
-                f"{most.value:+.2f} logits. The contribution of {against} of {len(heads)} heads is significantly "
-                f"negative.{orders}"
+                f"{most.value:+.2f} logits. For {against} of {len(heads)} heads, the 95 % CI of the contribution is "
+                f"below 0 (not corrected for the number of heads).{orders}"
             ),
             most.n,
             "examples",

@@ -224,7 +224,7 @@ class CounterpartsStudy(Study[CounterpartsOptions, CounterpartsPartial]):
             )
             if record.identical:
                 return Headline(
-                    f"{matched}. Both checkpoints have the same weights, so every head is its own counterpart.",
+                    f"{matched}. Both checkpoints have the same weights, so every head is most similar to itself.",
                     record.n,
                     "inputs",
                 )

@@ -422,6 +422,10 @@ def _between(name: str, first: str, last: str) -> list[Snapshot]:
             f"{first} and {last}. Name the revisions one by one."
         )
     low, high = int(ends[0]["number"]), int(ends[1]["number"])
+    if low > high:
+        raise InputError(
+            f"A range of revisions must begin with the smaller number; got {first}..{last}. Exchange the two ends."
+        )
     numbered = []
     for revision, commit in _revisions(name).items():
         match = _NUMBERED.fullmatch(revision)
@@ -430,7 +434,8 @@ def _between(name: str, first: str, last: str) -> list[Snapshot]:
     there = {revision for _, revision, _ in numbered}
     lacking = [end for end in (first, last) if end not in there]
     if lacking:
-        raise CheckpointError(f'The revision "{lacking[0]}" does not exist in "{name}". Choose revisions that exist.')
+        where = "is not on this machine, and hub access is off" if config.settings().offline else "does not exist"
+        raise CheckpointError(f'The revision "{lacking[0]}" of "{name}" {where}. Choose other revisions.')
     return [Snapshot(f"{name}@{revision}", f"{name}@{commit}") for _, revision, commit in sorted(numbered)]
 
 

@@ -87,8 +87,8 @@ def common_inputs(
     chosen = [k for k, shared in enumerate(common) if len(shared.first) >= LEAST_UNITS]
     if not chosen:
         raise InputError(
-            f"The inputs must contain words that both checkpoints delimit in the same way; {first.name} and "
-            f"{other.name} have too few such words in common. Choose inputs whose words are separated by spaces."
+            f"At least one input must have {LEAST_UNITS} words that both checkpoints delimit in the same way; no input "
+            f"has so many for {first.name} and {other.name}. Choose longer inputs whose words are separated by spaces."
         )
     drawn = tuple(
         drawn_queries(

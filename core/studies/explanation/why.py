@@ -31,7 +31,7 @@ from ..contract import ChunkUnit, Done, Flag, Study, Unit, provenance
 from ..headline import WORTH, Fact, Headline, HeadScores, each, number
 from ..merging import MergedBy, Summed
 from ..options import Limit
-from ..records import Figure, Result, stated
+from ..records import Figure, Result, picked, stated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -289,7 +289,8 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
         return told
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        scores = [score for score in SortScore.among(rows) if score.statistic == "score share"]
+        every = picked(SortScore.among(rows), statistic="score share")
+        scores = picked(every, checkpoint=every[0].checkpoint, task=every[0].task)
         largest = max(scores, key=lambda score: score.value)
         by_head: dict[tuple[int, int], SortScore] = {}
         for score in scores:

@@ -310,8 +310,9 @@ class FrameHeadsStudy(Study[FrameHeadsOptions, Scores]):
     def results(self, options: FrameHeadsOptions, merged: Scores) -> list[Result]:
         if not merged.draws:
             raise InputError(
-                "A decoder needs at least one link to an earlier token, because queries cannot attend to later keys; "
-                "got none. Choose the direction later_to_earlier or target_to_element, or other sentences."
+                "At least one sentence must have a frame link that heads can attend to; got none. In a decoder, "
+                "queries cannot attend to later keys. Choose the direction later_to_earlier or target_to_element, or "
+                "other sentences."
             )
         # Heads in layers with attention
         known = np.flatnonzero(~np.isnan([scored.scores for scored in merged.sentences]).any(0))
@@ -393,7 +394,8 @@ class FrameHeadsStudy(Study[FrameHeadsOptions, Scores]):
         return Headline(
             (
                 "A head attends to frame elements if its attention weight is significantly above all four baselines. "
-                f"{len(survivors)} of {len(heads)} heads meet this condition: {', '.join(survivors[:6])}."
+                f"{len(survivors)} of {len(heads)} heads {'meets' if len(survivors) == 1 else 'meet'} this condition: "
+                f"{', '.join(survivors[:6])}."
             )
             if survivors
             else (

@@ -267,7 +267,10 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
     rows = links.rows(by)
     row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
-    sentence = f"Head {row['name']} attends from “{ends[0]}” to “{ends[1]}” (weight {row['score']:.2f})"
+    way = f"from “{ends[0]}” to “{ends[1]}”"
+    if links.direction == "later_to_earlier":
+        way = f"between “{element}” and “{target}”, from the later to the earlier"
+    sentence = f"Head {row['name']} attends {way} (weight {row['score']:.2f})"
     if links.borrowed:
         return (
             f"{sentence}, which ranks first among {len(rows)} heads. The baseline is the mean weight of "

@@ -149,7 +149,8 @@ class DiscoverStudy(Study[DiscoverOptions, Discovered]):
         if found.are_patterns:
             mixed = f"Clusters {' and '.join(across)} mix" if across else "No cluster significantly mixes"
             mixed = f"Cluster {across[0]} mixes" if len(across) == 1 else mixed
-            sentence = f"{maps} form {found.clusters} stable clusters. {mixed} several pattern classes."
+            clustered = f"{found.clusters} stable cluster{'s' * (found.clusters != 1)}"
+            sentence = f"{maps} form {clustered}. {mixed} several pattern classes."
         elif found.clustered < patterns.discovery.CLUSTERED:
             sentence = f"{maps} form no clear clusters: only {found.clustered:.0%} are in a cluster."
         else:

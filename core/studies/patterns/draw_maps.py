@@ -187,8 +187,8 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
     fitting = [k for k in inputs if not encodings[k].cut and len(encodings[k]) <= options.longest][:needed]
     if not fitting:
         raise InputError(
-            f"Maps must be drawn from inputs of at most {options.longest} tokens; all {len(encodings)} inputs are "
-            "longer. Raise the limit on tokens (longest), or choose another task."
+            f"Maps must be drawn from inputs of at most {options.longest} tokens that fit the checkpoint; all "
+            f"{len(encodings)} inputs are longer. Raise the limit on tokens (longest), or choose another task."
         )
     planned = plan(fitting, checkpoint.all_heads, count=options.count, per_input=options.per_input, seed=options.seed)
     for number, head, weights in captured(checkpoint, encodings, planned):

@@ -265,8 +265,7 @@ class PatternSharesStudy(Study[PatternSharesOptions, Counts]):
             if note.outside is not None and patterns.classifier_registry.unfamiliar(note.unsure or 0.0, note.outside)
         ]
         warning = "".join(
-            f" This result is uncertain, because {note.outside:.0%} of the maps of "
-            f"{Path(str(note.checkpoint)).name} are unlike the maps that the classifier was trained on."
+            f" This result is uncertain, because {_why_unfamiliar(note, Path(str(note.checkpoint)).name)}."
             for note in strange[:1]
         )
         return Headline(
@@ -282,6 +281,12 @@ class PatternSharesStudy(Study[PatternSharesOptions, Counts]):
 STUDY = PatternSharesStudy()
 
 
+def _why_unfamiliar(note: ClassNote, name: str) -> str:
+    if (note.outside or 0.0) > patterns.classifier_registry.WARNED_OUTSIDE:
+        return f"{note.outside:.0%} of the maps of {name} are unlike the maps that the classifier was trained on"
+    return f"the classifier is unsure about {note.unsure or 0.0:.0%} of the maps of {name}"
+
+
 def _rows(options: PatternSharesOptions) -> list[TaskRow]:
     return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
 
@@ -291,7 +296,8 @@ def _bytes(file: str) -> bytes:
         return read_bytes(file, given=True)
     except OSError as error:
         raise InputError(
-            f"The classifier file {Path(file).name} must be readable; it no longer exists. Start the job again."
+            f"The classifier file {Path(file).name} must be readable; it cannot be read ({error.strerror or error}). "
+            "Start the job again."
         ) from error
 
 

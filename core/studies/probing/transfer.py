@@ -166,7 +166,7 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         best = max(BestLayer.defined(rows), key=lambda layer: layer.n)
-        floor = picked(Transferred.defined(rows), kind="baseline")[0]
+        floor = picked(Transferred.defined(rows), kind="baseline", task=best.task)[0]
         return Headline(
             (
                 f"Layer {best.layer} is the best layer for a classifier that reads the {best.reading}, chosen on half "

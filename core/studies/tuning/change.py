@@ -44,7 +44,8 @@ class ChangeOptions:
         tuple[str, ...], Flag("one or more checkpoints that were fine-tuned from the first one", argument=True)
     ] = ()
     task: Annotated[
-        str | None, Flag("task of the examples (default: the task on which the second checkpoint was fine-tuned)")
+        str | None,
+        Flag("task of the examples (default: for each fine-tuned checkpoint, the task on which it was fine-tuned)"),
     ] = None
     split: str = "dev"
     data: Data = None
@@ -185,7 +186,7 @@ class ChangeStudy(Study[ChangeOptions, ChangePartial]):
             )
         low, high = (None if end is None else 1 - end for end in (least.high, least.low))
         return Headline(
-            f"Fine-tuning on {task_of(least.task).name} changed the attention of head {least.name} most "
+            f"On {task_of(least.task).name}, fine-tuning changed the attention of head {least.name} most "
             f"(1 − cosine similarity = {1 - defined(least.value):z.2f}). {said}",
             least.n,
             "examples",
@@ -199,11 +200,14 @@ STUDY = ChangeStudy()
 
 def task_tuned_on(checkpoint: str) -> str:
     """Return the task on which this program fine-tuned a checkpoint. Raises InputError if the task is unknown."""
-    for folder in filter(config.is_folder, (Path(checkpoint), config.PROJECT / checkpoint)):
+    bundled = [config.BUNDLED_MODELS / checkpoint] if Path(checkpoint).name == checkpoint else []
+    places = (Path(checkpoint), config.PROJECT / checkpoint, *bundled)
+    for folder in filter(config.is_folder, places):
         if task := training_log(folder.expanduser()).get("task"):
             return task_of(task).key
     raise InputError(
-        f"training.json of the fine-tuned checkpoint must name its task; that of {checkpoint} does not. Choose a task."
+        f"The task of a fine-tuned checkpoint must be known; {checkpoint} has no training.json that names it. Choose a "
+        "task."
     )
 
 

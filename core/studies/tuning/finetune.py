@@ -174,8 +174,11 @@ class FinetuneStudy(Study[FinetuneOptions, TunedRuns]):
             is_above = not not_shown(scores, best)
             significance = f" This score is {'' if is_above else 'not '}significantly above a constant prediction."
         comparison = f" The same model scores {' and '.join(others)}.{no_gain}" if others else ""
+        starts = {"random": "After fine-tuning from random weights", "untrained": "Without fine-tuning",
+                  "frozen": "After training only the classifier"}  # fmt: skip
+        after = starts.get(str(best.initialisation), "After fine-tuning")
         return Headline(
-            f"After fine-tuning on {task_of(task).name}, {metric} is {level}.{significance}{comparison}",
+            f"{after} on {task_of(task).name}, {metric} is {level}.{significance}{comparison}",
             tuned.runs[0].dev_rows,
             "dev examples",
             f"The standard deviation of the score over {best.n} seeds is {100 * spread:.1f}." if spread else "",
