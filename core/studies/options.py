@@ -113,7 +113,9 @@ LinkPairing = Annotated[
         "first, second with second, as in the code of Kovaleva et al. 2019)"
     ),
 ]
-Dtype = Annotated[str, BeforeValidator(_long_name), Flag("number format of the weights: float32, bfloat16 or float16")]
+Dtype = Annotated[
+    str, BeforeValidator(_long_name), Flag("number format of the computation: float32, bfloat16 or float16")
+]
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

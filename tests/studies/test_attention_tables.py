@@ -334,6 +334,10 @@ def test_a_role_has_its_weight_and_its_excess_and_needs_three_times_its_baseline
     ]
     said = ROLES_STUDY.headline(rows_of(scores))
     assert figures(said.sentence) == figures("1 head has a role, such as attending to the previous token: 1 previous.")
+    twice = rows_of(
+        [replace(one, **changed) for changed in ({}, {"task": "rte"}, {"checkpoint": "d"}) for one in scores]
+    )
+    assert ROLES_STUDY.headline(twice).sentence == said.sentence
     assert said.n == INPUTS
     strict = ROLES_STUDY.scores(ROLES_STUDY.read({"checkpoint": "c", "times": 40}), sums)
     assert not [score for score in strict if score.has]
@@ -439,4 +443,6 @@ def test_each_head_has_its_nearest_head_and_its_group_and_settings_are_compared(
     )
     assert said.n == 50
     assert said.sentence.endswith(" 2 groups.")
+    tuned_too = [replace(head, checkpoint="tuned", value=0.0) for head in heads]
+    assert REDUNDANCY.headline(rows_of([*heads, *tuned_too])).sentence == said.sentence
     assert REDUNDANCY.headline(rows_of([replace(head, group=1) for head in heads])).sentence.endswith(" 1 group.")

@@ -107,4 +107,5 @@ def test_the_finding_names_the_layer_that_changed_most_with_its_interval():
         "has the largest mean change: 0.31 (95 % CI 0.30 to 0.33). The mean change is 0.16 in the last two "
         "layers and 0.11 in the other layers."
     )
+    assert change.task_tuned_on("atlas-encoder-sst2") == "sst2"
     assert headline.interval == "L3H2 has a 95 % CI of 0.37 to 0.53."

@@ -86,6 +86,8 @@ def test_a_revision_that_there_is_not_is_a_sentence(hub):
             snapshots_of((name, f"{NAME}@step0"))
     with pytest.raises(InputError, match="differ only by their number"):
         snapshots_of((f"{NAME}@step0..end9",))
+    with pytest.raises(InputError, match=r"begin with the smaller number; got step9\.\.step0\."):
+        snapshots_of((f"{NAME}@step9..step0",))
 
 
 @pytest.fixture(scope="module")

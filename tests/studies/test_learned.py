@@ -39,6 +39,8 @@ def test_a_headline_says_where_the_model_is_not_above_a_constant():
     assert said(rows(0.54)).startswith(
         "an accuracy of 54.0 (95 % CI 48.3 to 59.6, n = 300 examples) is not significantly above"
     )
+    untrained = [row | {"initialisation": "untrained"} for row in rows(0.54)]
+    assert finetune.STUDY.headline(untrained).sentence.startswith("Without fine-tuning on SST-2, accuracy is 54.0.")
     assert finetune.STUDY.headline(rows(0.54)).sentence == (
         "After fine-tuning on SST-2, accuracy is 54.0. This score is not significantly above a constant prediction."
     )

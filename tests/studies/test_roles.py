@@ -138,5 +138,5 @@ def test_sequences_consist_of_whole_words_of_three_letters_or_more(pieces, words
     vocabulary = {piece: number for number, piece in reversed(list(enumerate(pieces)))}
     checkpoint = SimpleNamespace(name="c", tokenizer=SimpleNamespace(get_vocab=lambda: vocabulary))
     assert roles.whole_words(checkpoint) == sorted(vocabulary[word] for word in words)
-    with pytest.raises(InputError, match="c has no whole words"):
+    with pytest.raises(InputError, match="vocabulary of c has none"):
         roles.whole_words(SimpleNamespace(name="c", tokenizer=SimpleNamespace(get_vocab=lambda: {"of": 0})))

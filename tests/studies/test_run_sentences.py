@@ -1,5 +1,7 @@
 """What studies of training, classes, parsing and sequential tests say of records made by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -87,6 +89,8 @@ def test_the_most_frequent_class_is_that_of_corrected_shares_of_the_first_checkp
         "Each class would have 50% of the maps if all 2 classes were equally frequent."
     )
     assert (said.n, said.of) == (50, "inputs")
+    unsure = SHARES.headline(rows_of(*raw, replace(note, outside=0.0, unsure=0.6))).sentence
+    assert "because the classifier is unsure about 60% of the maps of encoder." in unsure
     plain = SHARES.headline(rows_of(*raw[1:], share("vertical", 0.9, "share", low=None, high=None)))
     assert "vertical" in plain.sentence.lower()
     assert figures(plain.interval) == figures(

@@ -50,7 +50,7 @@ FeatureNames = Annotated[
     Flag(
         (
             "linguistic feature, such as noun, negation, tag:JJ or dep:amod; repeat the option for several features "
-            "(default: those of Kovaleva et al. 2019)"
+            "(default: those of Kovaleva et al. 2019, punctuation and the first token)"
         ),
         name="--feature",
     ),
