@@ -115,9 +115,11 @@ class FeaturesStudy(Attending[FeaturesOptions, FeatureSums]):
         told = [
             f"{row['score'].rpartition('/')[2]} ({number(row)}, baseline {row['baseline']:.2f})" for row in each(some)
         ]
-        token_types, others = " and ".join(told), _others(row["score"].rpartition("/")[2] for row in each(some))
+        token_types = " and ".join(told)
+        special = has_special_tokens(row["score"].rpartition("/")[2] for row in each(some))
+        than = "than expected from the baseline" if special else f"than to {OTHERS}"
         return [
-            Fact("looks at", f"This head attends significantly more to {token_types} than to {others}.", source)
+            Fact("looks at", f"This head attends significantly more to {token_types} {than}.", source)
             for source in some["source"].head(1)
         ]
 
@@ -130,17 +132,22 @@ class FeaturesStudy(Attending[FeaturesOptions, FeatureSums]):
             of_first,
             "head–feature pairs",
             lambda score: f"The largest difference is that of head {score.name} and the token type {score.feature}",
-            baseline=_others(score.feature for score in of_first if score.feature),
+            baseline=OTHERS,
+            exception="in decoders, uniform attention for special tokens"
+            if has_special_tokens(score.feature for score in of_first if score.feature)
+            else "",
         )
 
 
 STUDY = FeaturesStudy()
 
 
-def _others(features: Iterable[str]) -> str:
-    # see core.scoring.features
-    special = any(name in BY_NAME and BY_NAME[name].special for name in features)
-    return "random tokens at similar positions" + " or, for special tokens in decoders, uniform attention" * special
+OTHERS = "random tokens at similar positions"  # the baseline of all but special tokens in decoders
+
+
+def has_special_tokens(features: Iterable[str]) -> bool:
+    """Return True if any of these features is a special token, such as [SEP]."""
+    return any(name in BY_NAME and BY_NAME[name].special for name in features)
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:

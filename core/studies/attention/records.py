@@ -337,11 +337,18 @@ SHOWN = (
 
 
 def above_null(
-    scores: Sequence[Score], what: str, look: Callable[[Score], str], *, baseline: str, of: str = "inputs"
+    scores: Sequence[Score],
+    what: str,
+    look: Callable[[Score], str],
+    *,
+    baseline: str,
+    exception: str = "",
+    of: str = "inputs",
 ) -> Headline:
     """State in one sentence how many heads are significantly above their baseline, and which head is the strongest.
 
-    Only the first checkpoint is counted. `baseline` describes the baseline, and `of` what the sample size counts.
+    Only the first checkpoint is counted. `baseline` describes the baseline, `exception` where the baseline is another
+    one, and `of` what the sample size counts.
     """
     first = scores[0].checkpoint if scores else None
     effects = [
@@ -354,14 +361,15 @@ def above_null(
     sure = [(score, effect) for score, effect in effects if (score.q or 1) < SIGNIFICANT and effect > 0]
     best, _ = max(sure or effects, key=lambda pair: pair[1])
     numbers = f"{best.value:.2f}, compared with {best.baseline:.2f}"
+    compared = "the baseline" if exception else f"for {baseline}"
     if sure:
         found = (
-            f"In {len(sure):,} of {len(effects):,} {what}, attention is significantly higher than for {baseline}. "
+            f"In {len(sure):,} of {len(effects):,} {what}, attention is significantly higher than {compared}. "
             f"{look(best)}: {numbers}."
         )
     else:
         found = (
-            f"Attention is not significantly higher than for {baseline} in any of {len(effects):,} {what}. The largest "
+            f"Attention is not significantly higher than {compared} in any of {len(effects):,} {what}. The largest "
             f"difference is that of head {best.name} and {best.feature}: {numbers}."
         )
     return Headline(
@@ -369,7 +377,7 @@ def above_null(
         best.n,
         of,
         head_interval(best.name, best.low, best.high),
-        f"The baseline ({baseline}) has a value of {best.baseline:.2f}.",
+        f"The baseline ({'; '.join(filter(None, (baseline, exception)))}) has a value of {best.baseline:.2f}.",
     )
 
 

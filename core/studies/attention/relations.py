@@ -119,17 +119,16 @@ class RelationsStudy(Attending[RelationsOptions, RelationSums]):
             direction, _, relation = row["score"].partition("/")
             told.append(f"the relation {relation}, {direction} ({number(row)}, baseline {row['baseline']:.2f})")
         relations = " and ".join(told)
+        others, exception = _others(row["score"] for row in each(some))
+        than = "than expected from the baseline" if exception else f"than to {others}"
         return [
-            Fact(
-                self.name,
-                f"This head attends more along {relations} than to {_others(row['score'] for row in each(some))}.",
-                source,
-            )
+            Fact(self.name, f"This head attends more along {relations} {than}.", source)
             for source in some["source"].head(1)
         ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = RelationScore.among(rows)
+        baseline, exception = _others(f"{score.statistic}/{score.feature}" for score in scores)
         return above_null(
             scores,
             "head–relation pairs",
@@ -137,7 +136,8 @@ class RelationsStudy(Attending[RelationsOptions, RelationSums]):
                 f"The largest difference is that of head {score.name} and the relation {score.feature} "
                 f"({score.statistic})"
             ),
-            baseline=_others(f"{score.statistic}/{score.feature}" for score in scores),
+            baseline=baseline,
+            exception=exception,
             of="links",
         )
 
@@ -145,11 +145,13 @@ class RelationsStudy(Attending[RelationsOptions, RelationSums]):
 STUDY = RelationsStudy()
 
 
-def _others(scores: Iterable[str]) -> str:
+def _others(scores: Iterable[str]) -> tuple[str, str]:
+    """Return what relations are compared with, and the exception for links between sentences, if there is any."""
     across = [score.partition("/")[2] == SAME_WORD for score in scores]
     if all(across) and across:
-        return "other words of the other sentence"
-    return "other words at the same distance" + f" or, for {SAME_WORD}, of the other sentence" * any(across)
+        return "other words of the other sentence", ""
+    exception = f"for {SAME_WORD}, other words of the other sentence" if any(across) else ""
+    return "other words at the same distance", exception
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":
