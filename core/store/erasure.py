@@ -51,13 +51,16 @@ def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
                     + (SELECT count(*) FROM claim WHERE annotator = $name)
                     + (SELECT count(*) FROM class_event WHERE annotator = $name)
                     + (SELECT count(*) FROM project WHERE annotator = $name)
-                    + (SELECT count(*) FROM project_event WHERE annotator = $name OR person = $name)""",
+                    + (SELECT count(*) FROM project_event WHERE annotator = $name OR person = $name)
+                    + (SELECT count(*) FROM finding WHERE annotator = $name)
+                    + (SELECT count(*) FROM hypothesis_batch WHERE annotator = $name)
+                    + (SELECT count(*) FROM hypothesis_event WHERE annotator = $name)""",
             {"name": name},
         ).fetchall()[0][0]
         if not count:
             raise InputError(
-                f"The name to erase must belong to an annotator with stored labels or projects; got {name[:60]!r}. "
-                "Choose one of the names that the Projects page lists."
+                "The name to erase must belong to a person with stored labels, projects, findings or hypotheses; got "
+                f"{name[:60]!r}. Choose one of the names that the Projects page lists."
             )
         (number,) = cursor.execute("SELECT count(*) + 1 FROM erasure").fetchall()[0]
         pseudonym = f"erased-{number}"
@@ -72,7 +75,7 @@ def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
             cursor.execute("DELETE FROM claim WHERE annotator = ?", [name])
         # Replace the name in all columns and in the JSON of projects, jobs and runs.
         for table in ("label_event", "claim", "class_event", "classifier", "classifier_choice", "project",
-                      "project_event", "erasure"):  # fmt: skip
+                      "project_event", "finding", "hypothesis_batch", "hypothesis_event", "erasure"):  # fmt: skip
             cursor.execute(f"UPDATE {quoted(table)} SET annotator = ? WHERE annotator = ?", [pseudonym, name])  # noqa: S608 - quoted
         cursor.execute("UPDATE project_event SET person = ? WHERE person = ?", [pseudonym, name])
         cursor.execute("UPDATE label_batch SET owner = ? WHERE owner = ?", [f"name:{pseudonym}", f"name:{name}"])

@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 
-from core.store import erasure, exchange, jobs, labels, projects, runs
+from core.store import erasure, exchange, findings, hypotheses, jobs, labels, projects, runs
 from core.store.projects import AnswerRow, ClaimRow, Heading, ProjectMap
 from core.store.runs import Provenance
 from tests.store.labelling import SET, a_map, event
@@ -65,3 +65,14 @@ def test_events_of_a_person_are_deleted_and_nothing_of_others(db):
     assert json.loads(rows("SELECT recipe FROM project")[0][0]) == {"known_from": found.pseudonym}
     assert rows("SELECT DISTINCT person FROM project_event WHERE person IS NOT NULL") == [(found.pseudonym,)]
     assert erasure.erasures(db) == [found]
+
+
+def test_a_name_is_replaced_in_findings_and_hypotheses(db):
+    findings.pin(db, findings.Finding("run", "T", "", "", "", annotator="ada"))
+    batch = hypotheses.StoredBatch("m", "w", {}, {}, (), (), 1, 0.05, annotator="ada")
+    _, (identifier,) = hypotheses.add_batch(db, batch, [(0, 0, "offset", (("offset", "next"),))])
+    hypotheses.withdraw(db, identifier, annotator="ada")
+    assert erasure.erase_name(db, "ada", annotator="eve").events == 3
+    tables = ("finding", "hypothesis_batch", "hypothesis_event")
+    names = [db.cursor().execute(f"SELECT DISTINCT annotator FROM {name}").fetchall() for name in tables]  # noqa: S608
+    assert names == [[("erased-1",)]] * 3
