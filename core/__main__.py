@@ -74,7 +74,7 @@ COMMANDS = {
     ),
     "analyse": (
         "reproduce:analyse",
-        "Run all studies that can measure a checkpoint on a task, or a selection of them, in one job.",
+        "Run studies that can measure a checkpoint on a task in one job: a quick plan, all studies, or a selection.",
     ),
     "study": ("study_commands:app", "Run a study and print its results as a table."),
     "jobs": ("jobs:app", "List, start, resume and cancel jobs."),

@@ -58,7 +58,8 @@ class MapsOptions:
     megabytes: Annotated[
         float,
         Flag(
-            "largest size of an .html file in MB; maps that do not fit are left out and listed on the page",
+            "largest size of the maps in an .html file in MB; if they do not fit, their weights are rounded or shown "
+            "in blocks",
             least=0.1,
             most=500,
         ),

@@ -236,9 +236,9 @@ class AnalyseOptions:
 
 @of_record(AnalyseOptions, beside=FORMS | PLACES)
 def analyse(asked: AnalyseOptions, form: Form, where: JobPlacement) -> None:
-    """Run all studies that can measure a checkpoint on a task, or a selection of them, in one job.
+    """Run studies that can measure a checkpoint on a task in one job: a quick plan, all studies, or a selection.
 
-    The plan with the expected time and memory of each study is printed first. Each study is stored as its own result,
+    With --plan, only the expected time and memory of each study are printed. Each study is stored as its own result,
     which the app's views show. The same command continues after an interruption.
     """
     with database() as db:

@@ -266,6 +266,6 @@ def maps_page(
     note: str = "",
     most: int = MOST_BYTES,
 ) -> str:
-    """Create a self-contained HTML page of attention maps. If not all maps fit, the page says what is omitted."""
+    """Create a self-contained HTML page of attention maps. If the weights do not fit, the page says what is omitted."""
     grid = grid_of(panes, source, head=head, opened=opened, note=note)
     return html_page(f"Attention maps: {source.input[:120]}", [grid, described(panes, source)], most=most)
