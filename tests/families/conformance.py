@@ -33,6 +33,7 @@ from tests.families.tiny import architectures, is_composite, tiny_config, tiny_o
 TABLE = Path(__file__).parents[2] / "docs" / "reference" / "families-table.md"
 ALL = "all"  # interventions
 AT_SOFTMAX = "disable, zero, fixed patterns, cut edges, gates"
+OF_STACKS = "disable, zero, fixed patterns in self-attention"  # of encoder-decoders
 ABLATION = "disabling a head changes the output"
 # of architectures whose tiny model cannot be made here: optional packages, or no class that AutoModel finds
 NOT_BUILT = re.compile(r"requires the \w+ library|Could not find \w+ neither in|Unrecognized configuration class")
@@ -45,7 +46,7 @@ class Outcome:
     Attributes:
         family: its `model_type`.
         maps: whether its maps are observed.
-        interventions: ALL, AT_SOFTMAX, or "" for none.
+        interventions: ALL, AT_SOFTMAX, OF_STACKS, or "" for none.
         streaming: whether long inputs are measured without whole maps.
         why: the error, if something is refused, or what did not hold.
         built: whether its tiny model or default config could be made here.
@@ -105,10 +106,10 @@ def outcome_of(family: str) -> Outcome:
         return Outcome(family, maps=True, why=refused, wrong=wrong)
     if failed:
         return Outcome(family, maps=True, wrong="; ".join(f"{name}: {seen}" for name, seen in failed.items()))
-    interface = reach == "interface"
+    some = OF_STACKS if checkpoint.family.translates else ALL if reach == "interface" else AT_SOFTMAX
     streams = len(checkpoint.sets) == 1 and is_streamed(checkpoint)
     wrong = _streams_wrongly(checkpoint) if streams else ""
-    return Outcome(family, True, ALL if interface else AT_SOFTMAX, streams, wrong=wrong)
+    return Outcome(family, True, some, streams, wrong=wrong)
 
 
 def _streams_wrongly(checkpoint: Checkpoint) -> str:
