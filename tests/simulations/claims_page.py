@@ -33,9 +33,9 @@ WORLDS_START = """
 ## Error rates
 
 Each claim was tested on {draws} simulated data sets without an effect, {draws} with an effect of twice the margin,
-and {draws} with an effect inside the margin. The simulated noise is that of a sample of n dev examples (for
-some claims, n inputs, heads or words). If the true error rate of a test is 5 %, the simulated
-error rate is below {limit:.1f} % with a probability of 99.7 %.
+and {draws} with an effect inside the margin. If the margin is 0, the second effect agrees with the claim, and the third
+contradicts it. The simulated noise is that of a sample of n dev examples (for some claims, n inputs, heads or words).
+If the true error rate of a test is 5 %, the simulated error rate is at most {limit:.1f} % with a probability of 99.7 %.
 
 | claim | n | false holds | false does not hold | undecided at twice the margin |
 |---|---|---|---|---|
