@@ -64,7 +64,7 @@ def test_a_person_is_taken_out(folder):
     [
         (["truth", "--method", "median"], "dawid-skene"),
         (["truth", "--project", "none"], "given by its title"),
-        (["erase", "nobody"], "must belong to an annotator with stored labels"),
+        (["erase", "nobody"], "must belong to a person with stored labels"),
         (["export", "a.json"], "--class-set"),
         (["import", "a.json", "--person", "three"], "ID=NAME"),
     ],
