@@ -39,5 +39,5 @@ def test_what_is_no_row_is_refused(tmp_path, text, sentence):
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=sentence):
         read_translations(file)
-    with pytest.raises(InputError, match=r"must be readable UTF-8 text; .*none\.tsv cannot be read"):
+    with pytest.raises(InputError, match=r"must be a readable text file; .*none\.tsv cannot be read"):
         read_translations(tmp_path / "none.tsv")
