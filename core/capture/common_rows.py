@@ -150,8 +150,8 @@ def take_rows(
 
 
 def blocks(rows: Sequence[Tensor]) -> list[RowBlock]:
-    """Group attention rows [head, row, key] into blocks of at most MOST_ROWS rows. Inputs with similar lengths share a
-    block to reduce padding."""
+    """Group attention rows [head, row, key] into blocks of at most MOST_ROWS rows, unless one input has more. Inputs
+    with similar lengths share a block to reduce padding."""
     order = sorted(range(len(rows)), key=lambda number: (-rows[number].shape[-1], number))
     made, start = [], 0
     while start < len(order):

@@ -55,7 +55,7 @@ def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[
     """Run one input with and without interventions, and compare the attention maps and predictions.
 
     Classifiers predict classes, causal language models the next token, and masked ones the token at the first mask
-    (without a mask, nothing). Raises InputError if the model computes no maps, and the errors of `run`.
+    (without a mask, nothing). Raises InputError if rows of maps do not sum to 1, and the errors of `run`.
     """
     maps_before, logits_before = _observed(checkpoint, encoding, ())
     maps_after, logits_after = _observed(checkpoint, encoding, tuple(interventions))

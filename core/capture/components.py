@@ -153,7 +153,7 @@ class Graph:
         return receiver // (3 * self.heads + 1)
 
     def kind(self, edge: Edge) -> str:
-        """Return the kind of an edge: "head to head", "embeddings to feed-forward" or "feed-forward to output"."""
+        """Return the kind of an edge, such as "head to head", "embeddings to feed-forward" or "head to output"."""
         sender = "embeddings" if edge.sender == 0 else "head"
         if edge.sender and (edge.sender - 1) % (self.heads + 1) == self.heads:
             sender = "feed-forward"

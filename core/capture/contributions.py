@@ -260,7 +260,7 @@ class HeadInputs:
             query or key instead of a contribution.
         bias: position bias added to the scores (T5). *Shape:* (batch or 1, head, query, key), or None.
         visible: which keys a query may attend to. *Shape:* (batch or 1, head or 1, query, key).
-        left_over: index of the contribution that is the remainder after all others; None if all were computed.
+        left_over: for query and key, index of the contribution that is the remainder; None if all were computed.
     """
 
     layer: int
@@ -377,7 +377,7 @@ class _Reading:
             raise _Enough
 
     def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Store the outputs of all heads in a layer as separate contributions to the residual stream."""
+        """Store the head outputs of a layer as contributions: one per head if `by_head`, otherwise one for all."""
         heads = next(head_set for head_set in self.checkpoint.sets if call in head_set.calls)
         layer = heads.layer_of(call)
         stack = "decoder" if heads.part == "cross" else heads.part

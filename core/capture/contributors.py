@@ -47,7 +47,7 @@ class Contributor:
 
     @property
     def group(self) -> str:
-        """Return the group of this component: "position", "heads of L2", "feed-forward of L3" or "rest"."""
+        """Return the group of this component, such as "token", "heads of L2", "feed-forward of L3" or "rest"."""
         if self.kind in ("head", "attention"):
             return f"heads of {self.part} L{(self.layer or 0) + 1}".replace("  ", " ")
         return "rest" if self.kind in ("bias", "last bias") else self.label

@@ -53,7 +53,7 @@ def refuse_no_query(layer: int, query: Float[Tensor, "batch head query dim"]) ->
 
 
 def refuse_no_output(layer: int, output: Float[Tensor, "batch query head dim"]) -> None:
-    """Raise CheckpointError if the output of a head contains NaN or infinity."""
+    """Raise CheckpointError if the output of a head contains NaN or infinity. Only outputs on the CPU are checked."""
     if output.device.type == "cpu" and not torch.isfinite(output.sum(dtype=torch.float32)):
         for sums in output.sum(-1, dtype=torch.float64).transpose(1, 2):
             refuse_no_number(layer, sums, "Outputs of attention heads")
@@ -145,8 +145,8 @@ _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=
 
 @contextmanager
 def running(run: AttentionRun) -> Iterator[AttentionRun]:
-    """Apply the settings of a run to all forward passes of this thread within this context. Contexts cannot be
-    nested."""
+    """Apply the settings of a run to all forward passes of this thread within this context. A nested
+    context uses only its own settings."""
     token = _CURRENT.set(run)
     try:
         yield run
@@ -170,8 +170,8 @@ def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Within this context, end each forward pass after the attention of the last layer in `layers`, without output. If
-    `layers` is empty or None, forward passes run to their end."""
+    """End the first forward pass in this context after the attention of the last layer in `layers`, and leave the
+    context. If `layers` is empty or None, forward passes run to their end."""
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
         yield
@@ -264,7 +264,7 @@ def attention_weights(
     compute it.
 
     At least float32. Rows sum to 1, or to less if a cut does not renormalise. A sink is the last column. Raises
-    InterventionError if a cut leaves a query without a visible key.
+    InterventionError if a renormalised cut leaves a query without a visible key.
 
     Args:
         key: one for each group of heads that share keys (kv).

@@ -104,8 +104,8 @@ class Generated:
 
 
 def check_prompt(checkpoint: Checkpoint, prompt: Encoding, new: int) -> None:
-    """Raise CheckpointError if the model cannot generate text, and InputError if the prompt and the new tokens are too
-    long."""
+    """Raise CheckpointError if the model cannot generate text, and InputError if the prompt with the new tokens is too
+    long, or `new` is not from 1 to MOST."""
     if not checkpoint.causal or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
             f"Text generation needs a decoder with a language model head; {checkpoint.name} is not one. Choose a "

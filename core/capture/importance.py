@@ -138,10 +138,10 @@ def importance(
 
 @dataclass(frozen=True)
 class SeparatorSlopes:
-    """Mean gradients of the loss with respect to attention weights: on separators, and on other visible tokens.
+    """Mean absolute gradients of the loss with respect to attention weights on separators and on other visible tokens.
 
     Attributes:
-        to_separator, to_other: |d loss / d A| for separators, and for all other keys (NaN if there are none).
+        to_separator, to_other: |d loss / d A| for separators, and for other keys; NaN for inputs without separators.
         weight: total attention to separators, mean over heads and queries.
     """
 
@@ -153,7 +153,7 @@ class SeparatorSlopes:
 def weight_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> tuple[Float[Tensor, "layer batch head query key"], Float[Tensor, "layer batch head query key"]]:
-    """Return each input's attention weights A, and the gradient dL/dA of the loss L with respect to these weights."""
+    """Return the gradient dL/dA of the loss L with respect to each input's attention weights A, and then A itself."""
     weights: list[Tensor] = []
     with (
         torch.enable_grad(),
@@ -168,7 +168,7 @@ def weight_slopes(
 def separator_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> SeparatorSlopes:
-    """Return the mean gradients of the loss with respect to attention weights on separators and on other tokens.
+    """Return the mean absolute gradients of the loss with respect to attention to separators and to other tokens.
 
     Raises CheckpointError without a classifier, InputError if inputs and labels do not match, and InterventionError if
     weights cannot be observed.

@@ -161,8 +161,8 @@ def cuts_of(
 ) -> dict[int, list[Cut]]:
     """Return the edges that attention knockouts cut in each layer, for a batch of inputs with equal length.
 
-    Raises InterventionError if a knockout leaves a query without a key, or a layer does not exist; InputError if a head
-    does not exist.
+    Raises InterventionError if a renormalised knockout leaves a query without a key, or a layer does not exist;
+    InputError if a head does not exist.
     """
     cuts: dict[int, list[Cut]] = {}
     for knockout in interventions:

@@ -35,8 +35,8 @@ class BlockMaps:
     Attributes:
         maxima: 0 to 1, without sinks.
         block: tokens per block; the last block may have fewer.
-        sums: sums of each layer from which scores are computed; empty for hybrids, and for families that are observed
-            only at the softmax.
+        sums: sums of each layer from which scores are computed; empty for hybrids, and for models whose attention
+            cannot be computed in blocks (`is_streamed`).
     """
 
     maxima: Float[np.ndarray, "layer head rows columns"]

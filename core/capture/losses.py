@@ -53,7 +53,7 @@ def row_losses(
     logits: Float[Tensor, "*variant input label"], labels: Sequence[int | float]
 ) -> Float[Tensor, "*variant input"]:
     """Return the loss of every example, as float64: cross-entropy in nats, or squared error for one output. If a logit
-    is NaN or infinite, the loss is NaN or infinite."""
+    is NaN or +infinity, the loss is NaN or infinite."""
     wide = logits.double()
     if logits.shape[-1] == 1:
         wanted = torch.tensor(labels, dtype=torch.float64, device=logits.device)
@@ -73,8 +73,8 @@ def effects(
 ) -> Effects:
     """Return the exact effect of every ablation target on the loss of every example.
 
-    `dtype` is that of the layers. Raises InputError if labels do not match or a loss is not a number, and the errors of
-    `sweep`.
+    `dtype` is that of the layers. Raises InputError if labels do not match or a loss is NaN or infinite, and the errors
+    of `sweep`.
     """
     labels = rows.labels
     check_labels(checkpoint, rows.encodings, labels, "Effects on the loss need")

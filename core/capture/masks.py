@@ -65,7 +65,7 @@ def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
 
 
 def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """Return the attention mask of the given queries as numbers that are added to scores; None if every key is visible.
+    """Return the attention mask of the given queries as numbers that are added to scores; None if `mask` is None.
 
     `mask` may be a placeholder. Masked keys have the smallest number of the dtype. *Shape:* (batch or 1, 1, some
     queries, key).
@@ -87,7 +87,7 @@ def visible_rows(
 ) -> tuple[Tensor | None, slice]:
     """Return the attention mask of the given queries of one input, and the range of keys that these queries see.
 
-    The mask (1 or head, some queries, some keys) is added to scores; None if every query sees all of these keys. The
+    The mask (1 or head, some queries, some keys) is added to scores; None: every query sees all of these keys. The
     argument `mask` may be a placeholder. *Shape:* (batch or 1, 1 or head, query, at least key).
     """
     if mask is None:

@@ -49,8 +49,8 @@ LAYERS_MAPS = 4  # arrays of a layer in memory at once: weights, exact weights, 
 
 @dataclass(frozen=True)
 class Contributions:
-    """The vectors alpha f(x), each an attention weight times a transformed value vector. Their sum is the attention
-    output of one layer, for inputs of equal length. Sinks are left out."""
+    """The vectors alpha f(x), each an attention weight times a transformed value vector. With the bias, they add up to
+    the attention output of one layer, for inputs of equal length. Sinks are left out."""
 
     weights: Float[Tensor, "batch head query key"]
     values: Float[Tensor, "batch head key dim"]
@@ -85,8 +85,8 @@ class Contributions:
 
 @dataclass(frozen=True)
 class NormMaps:
-    """Norm-based attention maps of one input, float32: attention weights multiplied by the norms of value vectors after
-    the output projection. NaN in layers without attention."""
+    """Norm-based attention maps of one input, float32: norms of weighted value vectors after the output projection, for
+    each head and for the sum over the heads of each layer. NaN in layers without attention."""
 
     heads: Float[np.ndarray, "layer head query key"]
     layers: Float[np.ndarray, "layer query key"]
@@ -99,8 +99,8 @@ def contributions(
     *,
     kept_layers: int = 0,
 ) -> None:
-    """Compute the vectors alpha f(x) whose sum is the attention output of each layer, in one forward pass, and pass
-    them to `take`.
+    """Compute the vectors alpha f(x), which add up to the attention output of each layer without its bias, in one
+    forward pass, and pass them to `take`.
 
     Raises InputError if values or output projections are not available, or the maps would not fit into memory.
 

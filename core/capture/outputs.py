@@ -254,8 +254,8 @@ class Alignment:
 def check_pairs(
     what_needs: str, firsts: Sequence[Encoding], seconds: Sequence[Encoding], alignments: Sequence[Alignment]
 ) -> None:
-    """Raise InputError if a pair of inputs is incomplete, or if aligned positions are missing or outside an input. The
-    error message begins with `what_needs`, such as "Patching needs"."""
+    """Raise InputError if pairs of inputs are missing or incomplete, or aligned positions are missing or outside an
+    input. `what_needs` begins the message about pairs, such as "Patching needs"."""
     if not firsts and not seconds and not alignments:
         raise InputError(f"{what_needs} at least one pair of inputs; got none. Add pairs.")
     if not len(firsts) == len(seconds) == len(alignments):

@@ -39,7 +39,7 @@ def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
 
 def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
     """Return, for each layer, the linear module that projects the concatenated outputs of its heads. Raises
-    InterventionError if layers share a module."""
+    InterventionError if layers share a module, or a module cannot be found."""
     projections = output_modules(checkpoint)
     if len(projections) != checkpoint.layers or len({id(projection) for projection in projections}) != len(projections):
         raise InterventionError(
@@ -106,7 +106,7 @@ def every_component(checkpoint: Checkpoint) -> list[Component]:
 def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
     """Return a dictionary from parameter names to boolean masks, which are False for the weights of removed components.
 
-    Other parameters remain whole. Raises InterventionError if layers share an output projection, or sublayers cannot be
+    Other parameters remain whole. Raises InterventionError if layers share an output projection, or modules cannot be
     found.
     """
     names = {id(module): name for name, module in checkpoint.model.named_modules()}

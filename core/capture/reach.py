@@ -97,9 +97,9 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return where heads can be observed and changed in a forward pass. "interface" is the attention interface of
-    transformers. "flat softmax" is a softmax with inputs and heads on one axis. Raises CheckpointError if heads cannot
-    be observed."""
+    """Return where heads can be observed and, except for "outputs", changed in a forward pass. "interface" is the
+    attention interface of transformers. "flat softmax" is a softmax with inputs and heads on one axis. Raises
+    CheckpointError if heads cannot be observed."""
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
     model = checkpoint.model

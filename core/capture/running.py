@@ -48,7 +48,7 @@ class Joining(Protocol):
 
 class MapsOfBatch:
     """The attention maps of one batch, passed to observers layer by layer. If the maps are small, `Joining` observers
-    get the maps of all layers at once. `layers` is the expected number of layers, or 0 if unknown."""
+    get the maps of all layers at once. `layers` is the number of layers, or 0 to avoid this."""
 
     def __init__(self, observers: Sequence[Any], inputs: list[int], layers: int) -> None:
         self.by_layer, self.inputs, self.layers = list(observers), inputs, layers
@@ -101,7 +101,7 @@ class Observer(Protocol):
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
     """Yield batches of inputs with equal length, as lists of indices, longest inputs first. A batch has at most
-    `batch_tokens` tokens."""
+    `batch_tokens` tokens, unless it is a single input."""
     order = sorted(range(len(encodings)), key=lambda k: ([-length for length in encodings[k].lengths], k))
     start = 0
     while start < len(order):
@@ -183,7 +183,7 @@ def prepared(
 
     Args:
         watcher: called with each watched attention call (the layer, if there is one set of heads) and its weights.
-        layers: watched calls; None for all.
+        layers: watched calls; None for all of the first set of heads.
         gates: as in `AttentionRun`. *Shape:* (layer, head), (layer, batch, head, query), or a list of (batch, head,
             query).
         some: the batch, for interventions that depend on the input.
@@ -271,7 +271,7 @@ def run(
 
     Args:
         observers: may be empty if only outputs are needed.
-        layers: compute only the maps of these layers; others run SDPA. None: all.
+        layers: compute only the maps of these layers; others run SDPA. None: all (of the encoder, if any).
         batch_tokens: tokens per batch; at least one input.
         on_batch: called after each batch with the indices of its inputs and the output of the model. None: passes end
             at the last observed layer.

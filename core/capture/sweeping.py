@@ -358,7 +358,7 @@ def head_masks(variants: Sequence[Iterable[Component]], layers: int, heads: int)
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """Return the interventions for an ablation target. For its sublayers and layers, the outputs are set to 0."""
+    """Return the interventions for an ablation target. Its sublayers add nothing, and its layers are the identity."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 
