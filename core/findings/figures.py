@@ -55,7 +55,7 @@ def _by_kind(study: str, rows: Sequence[Row]) -> list[list[Number]]:
 
 
 def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Create Vega-Lite charts of the first measured quantity of a run: a heatmap over heads, and its largest values."""
+    """Create Vega-Lite charts of the first quantity of a run: a heatmap (only for heads), and its largest values."""
     kinds = _by_kind(study, rows)
     if not kinds:
         return ()

@@ -163,7 +163,7 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class CrateBatch:
-    """A tested batch of hypotheses with its examples and results, read from an RO-Crate."""
+    """The tested hypotheses of a batch, with the examples and the results, read from an RO-Crate."""
 
     options: HypothesisOptions
     rows: Mapping[str, tuple[tuple[TaskRow, str], ...]]
@@ -359,7 +359,7 @@ def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
 def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
     """Recompute the criteria of all hypotheses in an RO-Crate. Returns the number of criteria and all mismatches.
 
-    If examples differ, nothing is recomputed. Raises InputError if the folder is not a trusted crate, or the weights on
+    If examples differ, nothing is recomputed. Raises InputError if the folder is not a valid crate, or the weights on
     this machine differ.
     """
     every = read(folder)

@@ -78,7 +78,7 @@ _POS = {"VERB": "v", "AUX": "v", "NOUN": "n", "PROPN": "n", "ADJ": "a", "ADV": "
 
 @dataclass(frozen=True)
 class Roles:
-    """The core elements of a FrameNet frame, and the most frequent element at each grammatical position.
+    """The core elements of a FrameNet frame, and the most frequent core element at each grammatical position.
 
     subject: FrameNet's external argument; object: direct object; prepositions: after "about", "with", ...
     """
@@ -91,7 +91,7 @@ class Roles:
     prepositions: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, place: str, preposition: str = "") -> str | None:
-        """Return the most frequent element at a position: "subject", "object" or "oblique"; None if there is none."""
+        """Return the most frequent core element at a position: "subject", "object" or "oblique"; None if unknown."""
         if place == "oblique":
             return self.prepositions.get(preposition.lower())
         return {"subject": self.subject, "object": self.object}.get(place)
@@ -130,7 +130,7 @@ class Lexicon:
         return tuple((name, frame) for name in names for frame in self.units[name])
 
     def of(self, frame: str) -> Roles:
-        """Return the core elements of a frame and, if known, the most frequent element at each grammatical position.
+        """Return the core elements of a frame and, if known, the most frequent one at each grammatical position.
         Raises InputError for an unknown frame."""
         if frame in self.roles:
             return self.roles[frame]
@@ -223,8 +223,8 @@ class Dependent(NamedTuple):
 
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
-    """Propose frame elements for a target word. Each phrase gets the most frequent element at its grammatical
-    position."""
+    """Propose frame elements for a target word. Each phrase gets the most frequent core element at its
+    grammatical position, if known."""
     words, proposals = tagged.words, list[Proposal]()
     taken: set[int] = set()
     # Dependents of a target in the order of PLACES; a target without a subject takes one from its context

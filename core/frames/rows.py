@@ -54,7 +54,7 @@ def parse_sentences(text: str, *, source: str = "rows") -> FrameReading:
 
 
 def write_sentences(sentences: Iterable[AnnotatedSentence]) -> str:
-    """Write annotated sentences as JSONL that `parse_sentences` reads back unchanged."""
+    """Write annotated sentences as JSONL that `parse_sentences` reads back unchanged, except for `source`."""
     return "".join(json.dumps(_row(sentence), ensure_ascii=False) + "\n" for sentence in sentences)
 
 

@@ -72,7 +72,7 @@ def _place(part: Path, path: Path) -> None:
 
 
 class Opening:
-    """An open DuckDB connection to a database file. `stopped` is True if an error has made the connection unusable."""
+    """An open DuckDB connection to a database file. `stopped` is True after `end`, or if an error made it unusable."""
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection):
         self.path, self.connection = path, connection
@@ -164,7 +164,7 @@ class DatabaseFileGuard:
     def must_hold(self, cursor: Any) -> None:
         """Raise StoreError if the open database file was deleted, replaced or truncated, or if its log was deleted.
 
-        The cursor is used only if the file sizes are inconclusive.
+        The cursor is used only if the file is smaller than before, or its log does not exist.
         """
         log = self.path.with_name(self.path.name + ".wal")
         try:

@@ -16,7 +16,7 @@ from .rows import now, quoted
 @dataclass(frozen=True)
 class Erasure:
     """A record of the erasure of a person's data. `kind` is "name" if only the name was replaced, and "events" if
-    labels were also deleted. `events` is the number of affected database rows."""
+    labels were also deleted. `events` counts the person's rows about labels, projects, findings and hypotheses."""
 
     kind: str
     pseudonym: str

@@ -191,7 +191,7 @@ TEXTS = frozenset({"kind", "statistic", "feature", "checkpoint", "task", "name",
 
 
 def check_fields(row: Any, subject: str) -> None:
-    """Raise InputError if a field of an imported row has the wrong type."""
+    """Raise InputError if a field of an imported head score or finding number has the wrong type."""
     if not isinstance(row, dict):
         raise InputError(
             f"A row of an export must be a JSON object; got {str(row)[:40]!r} in {subject}. Export the data again."
@@ -427,7 +427,7 @@ def export_run(db: Database, run: str, file: Path, *, database: Path | None = No
 
 
 def read_run(file: Path) -> tuple[Row, list[Row]]:
-    """Return the header and the result rows of an exported run file. Raises InputError if the file is incomplete."""
+    """Return the header and the result rows of an exported run file. Raises InputError if the file is unreadable."""
     try:
         if file.stat().st_size > LONGEST_RUN:
             raise InputError(

@@ -52,7 +52,7 @@ def checked_maps(text: Any) -> str:
 
 
 def packed(text: Any) -> bool:
-    """Return whether a value is base64 text, the format in which attention maps are stored."""
+    """Return whether a value is base64 text, the format in which findings store attention maps."""
     return isinstance(text, str) and bool(_PACKED.fullmatch(text))
 
 
@@ -127,7 +127,7 @@ class Number:
         name: what it belongs to, such as L1H2.
         value: None if undefined.
         low, high: 95 % CI; None if unknown.
-        p: corrected for all tests in the run; None without a test.
+        p: corrected for multiple tests; None without a test.
         n: number of inputs; None if unknown.
     """
 
@@ -200,7 +200,7 @@ def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]
 
 
 def unpin(db: Database, finding: str) -> None:
-    """Delete a finding. Raises RightsError if another user saved the finding and the current user is not an admin."""
+    """Delete a finding. Raises RightsError if a signed-in user who is not an admin deletes another user's finding."""
     stored = findings(db, [finding])
     if not stored:
         raise StoreError(

@@ -70,7 +70,7 @@ class Search:
 def find_annotations(db: Database, search: Search, *, release: str | None = None, limit: int = MOST) -> pd.DataFrame:
     """Return a data frame of at most `limit` FrameNet annotations that match search criteria, shortest sentences first.
 
-    Raises InputError if all criteria are empty.
+    Raises InputError if all criteria except `most_words` are empty.
     """
     if not any(words.strip() for words in (search.frame, search.unit, search.element, search.text)):
         raise InputError(

@@ -44,7 +44,7 @@ def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) ->
 
 
 def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequence[Row]) -> None:
-    """Add units of work (key, size, arguments) to a queued job, and update the options of the job."""
+    """Add units of work (key, size, arguments) to a job, and update the options of the job."""
     there = db.rows("SELECT key FROM job_unit WHERE job = ?", [job])
     keys = [*(key for (key,) in there), *(unit["key"] for unit in units)]
     if len(set(keys)) != len(keys):
@@ -262,7 +262,7 @@ def jobs_of(db: Database, study: str, *, unfinished: bool = False) -> list[Row]:
 
 
 def seconds_of(db: Database, run: str) -> float | None:
-    """Return the total computing time, in seconds, of the job that computed a run; None if the job was deleted."""
+    """Return the computing time, in seconds, of the successful units behind a run; None if its job is not stored."""
     ((seconds,),) = db.rows(
         """SELECT sum(seconds) FROM job_outcome
            WHERE state = 'done' AND job IN (SELECT job FROM job WHERE run = ?)""",

@@ -77,8 +77,8 @@ class Imported:
 def exported(db: Database, class_set: str | None = None, *, weights: bool = True) -> Iterator[Row]:
     """Yield every label event of a class set with the metadata of its attention map, oldest first.
 
-    The first event of each map has its weights (bytes, if requested) and time of storing; the first event of each class
-    set has the history of its classes. Other values are None.
+    If `weights` is True, the first event of each map has its weights (bytes) and time of storing. The first event of
+    each class set has the history of its classes. Other values are None.
     """
     events = all_events(db, class_set)
     maps = {row["map_id"]: row for row in maps_of(db, list(dict.fromkeys(event["map_id"] for event in events)))}

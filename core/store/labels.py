@@ -426,7 +426,7 @@ def labels(
 
 
 def annotators(db: Database, class_set: str | None = None) -> list[str]:
-    """Return the names of all annotators who labelled maps in a class set or, if it is None, in any class set."""
+    """Return the names of all people with label events in a class set or, if it is None, in any class set."""
     cursor = db.rows(
         "SELECT DISTINCT annotator FROM label_event WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ALL",
         {"class_set": class_set},

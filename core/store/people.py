@@ -49,8 +49,8 @@ class Person:
             )
 
     def signs(self, annotator: str) -> None:
-        """Raise RightsError if this user may not store labels under the name `annotator`. Only admins may use names of
-        other people."""
+        """Raise RightsError if this user may not store labels under the name `annotator`. Signed-in users who are
+        not admins may only use their own name."""
         self.must("annotator", "label")
         if self.name and self.role != "admin" and person_name(annotator) != person_name(self.name):
             raise RightsError(
@@ -64,9 +64,9 @@ OWNER = Person()  # anyone who opens the file itself: a terminal, a worker, or t
 
 def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
     """Return the annotator name of a signed-in user, based on the user's OpenID claims. The name is the e-mail address
-    or, if there is none, an ID. Return "" if nobody is signed in.
+    or, if there is none, an ID. Return "" if neither is usable.
 
-    Unverified addresses do not count. Only ASCII letters are compared without case, and a `sub` can never look like an
+    An unverified address gives "". Only ASCII letters are compared without case, and a `sub` can never look like an
     address. `by_subject` is False with several providers, because each has its own subjects.
     """
     if "email_verified" in claims and claims["email_verified"] not in (True, "true"):

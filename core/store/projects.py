@@ -314,7 +314,7 @@ def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
 
 
 def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
-    """Store which labelling project each label event belongs to. Earlier records of the same event are replaced."""
+    """Store which labelling project each label event belongs to. The newest record of an event counts."""
     for answer in answers:
         cursor.execute(
             "INSERT INTO project_label (event, project, purpose, counted) VALUES (?, ?, ?, ?)",
@@ -386,8 +386,8 @@ def marks_after_own(cursor: Any, since: Marks) -> Marks:
 def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None = None) -> list[tuple[Any, ...]]:
     """Return the map assignments that were added to a project after `since`, oldest first.
 
-    `lapse` is the number of seconds until a reservation expires. If given, reservations are omitted that expired before
-    the newest entry of the project and whose holder has labelled or skipped the map.
+    `lapse` is the number of seconds until a reservation expires. If given, reservations are omitted whose holder
+    labelled or skipped the map more than `lapse` seconds before the newest entry of the project.
     """
     if lapse is None:
         return cursor.execute(
@@ -413,7 +413,7 @@ def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None
 
 
 def handed(cursor: Any, project: str) -> dict[str, int]:
-    """Return how many attention maps a project has assigned to each annotator."""
+    """Count the map assignments of each annotator in a project, including repeats of the same map."""
     return dict(
         cursor.execute("SELECT annotator, count(*) FROM claim WHERE project = ? GROUP BY ALL", [project]).fetchall()
     )
@@ -537,7 +537,7 @@ def project_labels(db: Database, project: str, *, purpose: str | None = "label")
 
 
 def label_times(db: Database, project: str) -> pd.DataFrame:
-    """Return a data frame of the current labels in a project with the seconds spent on each, oldest first."""
+    """Return a data frame of all labels in a project that were not undone, with the seconds spent, oldest first."""
     found = db.arrow(
         f"""{ANSWERS} SELECT map_id, annotator, class, counted, stored, way, seconds FROM standing_answers
             WHERE project = ? AND purpose = 'label' AND kind = 'label' ORDER BY ordinal""",  # noqa: S608 - ours

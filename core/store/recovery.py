@@ -319,7 +319,7 @@ def _named_by_content(log: Path, folder: Path) -> Path:
 
 
 def copied(source: Path, copy: Path) -> Path:
-    """Copy a file to a path, and return the path. Missing folders are created. Raises OSError if the file cannot be
+    """Copy a file to a path, and return the path. A missing folder is created. Raises OSError if the file cannot be
     copied."""
     try:
         copy.parent.mkdir(exist_ok=True)

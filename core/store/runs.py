@@ -238,7 +238,7 @@ def one_run(db: Database, run: str) -> Row:
 
 
 def is_imported(db: Database, run: str) -> bool:
-    """Return whether a run was imported from a file."""
+    """Return whether a stored run is marked as imported."""
     return bool(db.rows("SELECT 1 FROM run WHERE run = ? AND imported IS NOT NULL", [run]))
 
 
