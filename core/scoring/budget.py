@@ -149,8 +149,8 @@ class _Input:
         return (is_class & self.queries).reshape(-1, self.length).astype(np.float32)
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-        """Return the category of each key for some queries; WIDTH for masked keys. Also return a mask of the keys that
-        belong to two categories."""
+        """Return the category of each key for some queries; WIDTH for masked keys. Also return a mask of the syntactic
+        heads and dependents that are counted in a category of CONTESTED."""
         if self.length > ROWS:
             return self._rows_of(some)
         categories, contested = self._rows

@@ -83,7 +83,7 @@ STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # settings of the scaling in Cla
 
 
 class HeadDistances:
-    """An observer that computes the Jensen-Shannon distance between the attention rows of each pair of heads.
+    """An observer that computes the Jensen-Shannon divergence between the attention rows of each pair of heads.
 
     Distances to heads of layers without attention are NaN. `queries` rows are drawn from each input (None: all).
     """

@@ -146,8 +146,8 @@ def max_t(
     Args:
         slack: added to every t_h to get the smallest p for outcomes with this error; above 0, `p_either` is not
             applied.
-        rare: fraction of all examples. For losses, p is 1 if there are too few examples to see an effect on this
-            fraction (`rows_to_see`): 149 examples for one head. None: for pairs that were selected for their
+        rare: fraction of all examples. For losses, p is 1 if heads times examples is below `rows_to_see(rare)`: for
+            one head, with fewer than 149 examples. None: no such limit, for pairs that were selected for their
             difference.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]

@@ -222,8 +222,8 @@ def contrasts_of(
 ) -> Float[np.ndarray, "batch way feature head"]:
     """Return the log attention to tokens with a feature minus that to random tokens without it, for each input.
 
-    In nats, averaged over draws; NaN without draws. `weights` are those of the cells of each draw, in the order of
-    SIGNS.
+    The same difference at shifted positions, between tokens without the feature, is subtracted. In nats, averaged over
+    draws; NaN without draws. `weights` are those of the cells of each draw, in the order of SIGNS.
     """
     contrasts = np.full((int(np.prod(cells.shape)), weights.shape[-1]), np.nan)
     if len(cells.starts):
@@ -421,7 +421,7 @@ class FeatureAttention:
 
     Attributes:
         features: names, in the order of `Marks.tokens`.
-        places: names of positional features.
+        places: mask of positional features, whose baseline in causal models is uniform attention instead.
         types: for each word type, if measured: number of its tokens, of those with each feature, and sums of
             `beside_neighbours` over them for the heads of each layer.
     """

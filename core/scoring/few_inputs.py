@@ -88,7 +88,7 @@ def wider_interval(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tu
 
 def p_above(mean: Cells, spread: Spread) -> Cells:
     """Return the one-sided p value for the null hypothesis that a mean is at most 0; NaN for fewer than FEWEST nonzero
-    values. If all inputs have the same value, p is that of the sign test, 1 / 2^inputs."""
+    values. If all inputs have the same positive value, p is 1 / 2^inputs (sign test)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         t = mean / spread.error
         freedom = np.maximum((spread.different - 1) / TAIL, 1)

@@ -146,7 +146,7 @@ def verdict(
 
     Args:
         distance: sums with links at other positions of their inputs.
-        share: the same for the fraction of weight that goes to ordinary tokens.
+        query, share: sums of the residuals of `QueryResiduals`, of weights and of shares among ordinary tokens.
         contrasts: of the links of each input, NaN without any; None if not measured.
     """
     n, observed = len(scores), scores.sum(0, dtype=np.float64)

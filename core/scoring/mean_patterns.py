@@ -28,7 +28,7 @@ def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
 
 
 def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads size size"]:
-    """Resize attention maps of any length to SIZE x SIZE, averaging weights by area."""
+    """Resize attention maps of any length to SIZE x SIZE by area. Each row still sums to 1."""
     share = parts(weights.shape[-1])
     return np.asarray((share / share.sum(0)).T @ weights @ share)
 

@@ -137,7 +137,7 @@ class Rules:
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
     """Return the log growth of the capital from betting that the mean effect exceeds `mean`, for each betting fraction.
-    It is -inf after a total loss. Effects must not exceed `clip`."""
+    It is -inf after a total loss. Effects must be at least -`clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -240,7 +240,7 @@ class Standings:
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """Return the undecided heads that were not stopped for futility. They must be measured on more examples."""
+        """Return the undecided heads that were not stopped for futility. They are measured on remaining examples."""
         return self.open[~self.hopeless[self.open]]
 
 
