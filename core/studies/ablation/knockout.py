@@ -80,7 +80,7 @@ class Knocked:
     Attributes:
         changed: *Shape:* (cut, example).
         having: whether the example has edges of the kind. *Shape:* (edge kind, example), bool.
-        moved: change of the logits if word links are cut in all layers. *Shape:* (link kind, example).
+        moved: absolute change of `leads` if word links are cut in all layers. *Shape:* (link kind, example).
         links: number of word links. *Shape:* (link kind, example), int.
     """
 

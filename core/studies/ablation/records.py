@@ -130,7 +130,7 @@ class SeedSpread(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadOverlap(Result):
-    """The mean overlap between the sets of most important heads in two fine-tuning runs, compared with chance."""
+    """The mean overlap of the most important heads between two runs, or between halves of the examples in one run."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("overlap",)
     FIGURE = Figure("value", "overlap of the most important heads|{task}")
@@ -213,7 +213,7 @@ class RankCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PruneStep(Result):
-    """One point of a pruning curve: the metric and its confidence interval after `removed` heads are pruned."""
+    """The metric after `removed` heads are pruned. `low` and `high` are `baseline` plus the interval of the change."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("step",)
     FIGURE = Figure("score", "{metric}, heads removed by {order}", "{share:.0%} of heads")
@@ -485,7 +485,7 @@ class SequentialTestVerdict(TargetResult):
 
 @dataclass(frozen=True, kw_only=True)
 class InterimAnalysis(Result):
-    """One interim analysis of a sequential test: how many ablation targets are decided, and how many are undecided."""
+    """One interim analysis of a sequential test: how many targets were undecided before it, and how many it decided."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("look",)
     name: str
@@ -632,7 +632,7 @@ class Perturbation(Changed):
 
 
 def ablation_headline(rows: Sequence[Row]) -> Headline:
-    """Summarise an ablation in one sentence: the largest change in the metric and the number of significant changes."""
+    """Summarise an ablation in a headline: the largest change in the metric and the number of significant changes."""
     untouched, variants = Unmodified.among(rows)[0], AblatedTarget.among(rows)
     changes = [(variant, variant.metrics.first.change) for variant in variants]
     told = [(variant, change) for variant, change in changes if change]
@@ -744,7 +744,7 @@ def _variant_row(variant: AblatedTarget) -> Row:
 
 
 def ablation_sentence(rows: Sequence[Row]) -> str:
-    """Describe which effects of an ablation are significant, and which target scores best on held-out examples."""
+    """Describe which effects of an ablation are significant, and the gain of the best target on held-out examples."""
     variants = AblatedTarget.among(rows)
     significant = ", ".join(variant.name for variant in variants if variant.p < SIGNIFICANT)
     effects = f"the effects of ablating {significant} are significant" if significant else "no effect is significant"

@@ -300,8 +300,8 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
 def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow], heads: int) -> Rules:
     """Return the margin, clipping limit and significance level of a sequential test.
 
-    The default margin is 5 % of the loss of the best constant prediction. The loss of an example is clipped at that
-    loss, or at twice the margin if this is larger. Raises InputError if that loss is 0.
+    The default margin is 5 % of the loss of the best constant prediction. The default clipping limit is that loss, or
+    twice the margin if this is larger. Raises InputError if that loss is 0.
     """
     nothing = constant_loss(task, np.array([row.label for row in rows]))
     margin = SHARE * nothing if options.margin is None else options.margin

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Return all dev examples, and the training examples that share no four consecutive words with the examples used to
-    fine-tune a checkpoint. Raises InputError if the latter are unknown."""
+    """Sample from all dev examples and those training examples that share no four consecutive words with the examples
+    used to fine-tune a checkpoint. Raises InputError if the latter are unknown."""
     return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
 
 

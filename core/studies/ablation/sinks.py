@@ -102,7 +102,7 @@ class SinkPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkScore(Score):
-    """A score of one head: its attention to the sink (the kind of token it attends to most), or an ablation effect.
+    """A score of one head: its attention to its sink (first token, separators or punctuation), or an ablation effect.
 
     Attributes:
         verdict: one of VERDICTS; None for heads without a sink.

@@ -64,7 +64,7 @@ class GatePartial:
     Attributes:
         margin: in units of the loss.
         path_gates: fitted at each penalty on open gates, 0 to 1. *Shape:* (penalty, head).
-        path_losses: with these gates, then of the unmodified model. *Shape:* (penalty + 1, example).
+        path_losses: with only the gates above 0.5 open, then of the unmodified model. *Shape:* (penalty + 1, example).
         price: the chosen penalty.
         fits: numbers of the fits.
         up, down: gates pushed up and down, 0 to 1. *Shape:* (fit, head).
@@ -281,7 +281,7 @@ def gate_path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRo
 def zeroing_effects(
     options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit
 ) -> GatePartial:
-    """Measure how the held-out loss changes after zeroing each head, each class of heads, or a set of random heads."""
+    """Measure how zeroing a head, all irrelevant (or interfering) heads, or random heads changes the held-out loss."""
     checkpoint = opened.checkpoint
     heads_of_all = checkpoint.all_heads
     encodings, labels = opened.encoded(rows), opened.outputs(rows)

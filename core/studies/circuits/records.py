@@ -243,7 +243,7 @@ class EdgeMean(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeEffect(Result):
-    """The mean effect of an edge that the user named, over n pairs of inputs with different answers."""
+    """The mean effect of a named edge, or of one compared with it, over n pairs of inputs with different answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge effect",)
     FIGURE = Figure("effect", "effect of an edge")
@@ -269,8 +269,8 @@ class CircuitSummary(Result):
         level: of the test of each edge in each half-sample; None in results of earlier versions.
         bound: largest expected number of stable edges without an effect.
         of_matter_proposed: number of edges that matter and are among equally many strongest edges by attribution.
-        missed, missed_low, missed_high: fraction of the edges not proposed by attribution that matter; None if all were
-            tested.
+        missed, missed_low, missed_high: fraction of random edges, not proposed by attribution, that matter; None if
+            none were drawn.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("circuit",)

@@ -220,7 +220,7 @@ def curve_points(stage: StageScores) -> list[CurvePoint]:
 
 
 def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]:
-    """Find when each head acquired each role during training, and in which order the roles first appeared."""
+    """Find when each head acquired each role during training, and in which order the roles appeared."""
     labels = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
     measured = list(dict.fromkeys(point.score for point in points))
     records: list[Result] = []
@@ -276,7 +276,7 @@ ROLE_NAMES = {"previous": "previous token", "next": "next token", "first": "firs
 
 
 def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
-    """Describe in one or two sentences the order in which head roles first appear during training."""
+    """Describe in sentences the order in which head roles appear during training, by the median over heads."""
     classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
     others = [order for order in orders if order not in classes]
     places = _order_of(others, "During training, heads come to attend mostly to one kind of token, in this order")
@@ -334,7 +334,7 @@ def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
 
 
 def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
-    """Describe in a sentence whether training runs with different seeds acquire the same roles in the same order."""
+    """Describe whether training runs with different seeds acquire their common head roles in the same order."""
     medians = [{order.score: order.place for order in run if order.place is not None} for run in orders.values()]
     common = [score for score in medians[0] if all(score in run for run in medians)]
     if len(orders) < 2 or not common:

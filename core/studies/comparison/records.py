@@ -60,7 +60,7 @@ class CounterpartsSummary(Result):
 
     Attributes:
         keys: "tokens", or "words" if the tokenizers differ.
-        visible: "all", or "up to the query" if one checkpoint is causal.
+        visible: "all", or "up to the query" if only one checkpoint is causal.
         identical: whether both have the same weights.
         same_place: number of heads matched with the head of the same layer and number.
     """

@@ -35,7 +35,7 @@ class CellTerm:
 
 @dataclass(frozen=True)
 class Cell:
-    """The attention score of a query and a key. Its `terms` sum to the score minus the query's mean score."""
+    """The attention score of a query and a key, relative to the query's mean score. The `terms` sum to this score."""
 
     score: float
     weight: float
@@ -60,7 +60,7 @@ class LayerScores:
     key_encoding: Encoding
 
     def cell(self, head: int, query: int, key: int) -> Cell:
-        """Decompose the attention score between a query and a key. Raises InputError for an unknown head or token."""
+        """Decompose an attention score into terms. Raises InputError for an unknown head or token, or a hidden key."""
         self.check(head, query, key)
         visible = self._visible(head)[query]
         inputs = self.inputs
