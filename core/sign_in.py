@@ -120,7 +120,7 @@ class SignIn:
 
     Attributes:
         required: whether visitors must sign in.
-        providers: names of the providers if there are several, otherwise empty.
+        providers: names of the providers in sections [auth.NAME]; empty if [auth] is the only one.
         clients: client_id of each provider; the unnamed provider is called "default".
         roles: names of the people with each role, and the "default" role (see `core.store.people.role_of`).
         https: whether the redirect URI uses https, so that cookies are secure.
@@ -141,7 +141,7 @@ def sign_in(files: Sequence[str | Path], *, chosen: bool = False) -> SignIn:
         chosen: whether the user named the files; at least one of them must then exist.
 
     Raises:
-        ConfigError: a file cannot be read, configures sign-in incompletely, or was named but is missing.
+        ConfigError: a file cannot be read or configures sign-in incompletely, or no named file exists.
     """
     there = [path for path in map(Path, files) if path.is_symlink() or _exists(path)]
     if chosen and not there:

@@ -125,7 +125,7 @@ class ClassSet:
         return len(self.classes)
 
     def resolved(self, name: str) -> str:
-        """Return the current name of a class, following merges. Raises InputError if the set never had the class."""
+        """Return the current name of a class, following merges. Raises InputError if the set has no such class."""
         merged, visited = dict(self.merged), set()
         while name in merged and name not in visited:
             visited.add(name)
@@ -145,7 +145,7 @@ class ClassSet:
             return None
 
     def named(self, name: str) -> PatternClass:
-        """Return the class that has, or once had, the given name."""
+        """Return the class with the given name, following merges. Raises the error of `resolved`."""
         return self.classes[self.names.index(self.resolved(name))]
 
     def after(self, events: Iterable[Mapping[str, Any]]) -> "ClassSet":

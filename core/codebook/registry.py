@@ -53,7 +53,7 @@ def _stored() -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def border_maps(name: str) -> tuple[BorderMap, ...]:
-    """Return the bundled maps near the border between two classes, sorted by the measure that separates them."""
+    """Return the bundled maps near the border between two classes, by class and then by the measure of the border."""
     maps = []
     for row in _stored().get(name, {"maps": []})["maps"]:
         with np.load(config.ANNOTATIONS / row["source"] / "maps.npz", allow_pickle=False) as stored:

@@ -129,7 +129,7 @@ def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
 def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", name: str) -> set[str]:
     """Merge a LoRA adapter into a model in place, and return the names of parameters that the adapter stores in full.
 
-    Raises CheckpointError for a tensor that fits no parameter.
+    Raises CheckpointError for a LoRA tensor that fits no parameter, or a full tensor with another shape.
     """
     import torch  # as in `read_weights`
     from torch import nn  # as above

@@ -55,8 +55,8 @@ def read_config(folder: Path, name: str) -> dict[str, Any]:
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the names of a checkpoint's stacks: ("encoder", "decoder", "cross") for an encoder-decoder, otherwise
-    ("",)."""
+    """Return the names of a checkpoint's stacks: ("encoder", "decoder", "cross") for a bundled or local
+    encoder-decoder of a family in FAMILIES, otherwise ("",)."""
     try:
         folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())
         file = next(folder / "config.json" for folder in folders if (folder / "config.json").is_file())

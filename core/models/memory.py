@@ -35,7 +35,7 @@ def is_intel() -> bool:
 
 
 def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
-    """Return the requested dtype if the CPU has native instructions for it, otherwise float32."""
+    """Return the requested dtype, or float32 if the device is a CPU without native instructions for that dtype."""
     native = dtype == torch.float64 or (dtype == torch.bfloat16 and has_bfloat16())
     return dtype if device.type != "cpu" or native else torch.float32
 

@@ -697,7 +697,7 @@ _LANGUAGE = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGenera
 def saved_head(name: str, *, revision: str | None = None) -> HeadKind:
     """Return which output layer a checkpoint has ("classifier", "language" or "none") without loading its weights.
 
-    Raises the CheckpointErrors of `open_checkpoint`.
+    Raises CheckpointError if the checkpoint is not found, cannot be downloaded, or its config is invalid.
     """
     folder = locate(name, revision=revision)
     if (adapter := adapter_in(folder, name)) is not None:

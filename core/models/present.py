@@ -17,7 +17,7 @@ from .weights import HEAD_FILE, hash_of_files, marks_of, weight_files
 
 
 def bundled_names() -> list[str]:
-    """Return the names of all checkpoints that are included in this project or in an installed package."""
+    """Return the names of all checkpoints in this project, and of packaged checkpoints on this machine."""
     folders = sorted(config.BUNDLED_MODELS.glob("*/config.json"))
     bundled = [
         folder.parent.name for folder in folders if "model_type" in json.loads(folder.read_text(encoding="utf-8"))
@@ -111,7 +111,7 @@ def is_here(name: str) -> bool:
 
 
 def downloaded_names() -> list[str]:
-    """Return the hub IDs of all fully downloaded checkpoints, sorted by name."""
+    """Return the hub IDs of all fully downloaded checkpoints except packaged ones, sorted by name."""
     try:
         stored = [folder.name for folder in config.hub_cache().glob("models--*") if folder.is_dir()]
     except OSError:

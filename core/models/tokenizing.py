@@ -110,8 +110,8 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cl
 
 
 def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str, ...]]:
-    """Return the tokenizer in a folder, and a tuple of messages for users. The tuple is empty unless only
-    tokenizer.json was used.
+    """Return the tokenizer in a folder, and a tuple of messages for users. The tuple is empty unless
+    tokenizer.json replaced a rebuilt tokenizer.
 
     transformers rebuilds some tokenizers from their vocabulary, without the normalizer and pre-tokenizer in
     tokenizer.json. If the rebuilt tokenizer splits probe texts differently, tokenizer.json is used, unless
@@ -181,7 +181,7 @@ def distrust(tokenizer: Any) -> None:
 
 
 def split(tokenizer: Any, *texts: Any, **options: Any) -> Any:
-    """Split texts into tokens. Raises CheckpointError if the tokenizer fails or takes too long."""
+    """Split texts into tokens. Raises CheckpointError if a tokenizer with a time limit panics or exceeds the limit."""
     if tokenizer not in _FOREIGN:
         return tokenizer(*texts, **options)
     if tokenizer in _STUCK:

@@ -108,7 +108,7 @@ def refuse_what_leads_out(folder: Path, name: str) -> None:
 
 
 def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
-    """Raise CheckpointError if a folder lacks files that a checkpoint needs, such as the vocabulary."""
+    """Raise CheckpointError if a folder has no tokenizer, or config.json names another file of weights."""
     if read_config(folder, name).get("transformers_weights"):
         raise CheckpointError(
             f"The weights must be in {WEIGHT_FILE}; the entry transformers_weights in config.json of {name} names "

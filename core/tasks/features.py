@@ -60,7 +60,7 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True)
 class Feature:
-    """A property of tokens, such as being part of a noun or being [CLS]. `special` is True for special tokens."""
+    """A property of tokens, such as being part of a noun or being [CLS]. `special`: given by position, not by words."""
 
     name: str
     label: str
@@ -110,7 +110,7 @@ def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
 
 
 def is_of_words(feature: Feature) -> bool:
-    """Return whether a feature is defined by the tag or dependency label of a word, rather than by a special token."""
+    """Return whether a feature is defined by the tag or dependency label of a word (not special, not negation)."""
     return not feature.special and feature.name != "negation"
 
 

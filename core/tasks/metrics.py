@@ -49,7 +49,7 @@ def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
 
 
 def is_constant(predicted: Values) -> bool:
-    """Return whether all predictions are equal within float32 precision."""
+    """Return whether all predictions are equal within 1e-4, relative to the largest absolute value if it exceeds 1."""
     values = np.asarray(predicted, dtype=float)
     return bool(np.ptp(values) <= 1e-4 * max(1.0, float(np.abs(values).max()))) if len(values) else True
 

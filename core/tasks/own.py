@@ -141,8 +141,8 @@ class OwnFile:
     labelled: bool = True
 
     def of(self, split: str) -> list[OwnRow]:
-        """Return the examples in the split "train" or "dev", in order. If the file has no splits, return all
-        examples."""
+        """Return the examples in the split "train" or "dev", in order. If the file has no labels and no
+        splits, return all examples."""
         return [row for row in self.rows if row.split in (split, "")]
 
     @property

@@ -57,7 +57,7 @@ class PerturbationChoice:
     """The settings that a user has chosen for a perturbation.
 
     Attributes:
-        word: word to drop, mask or replace; "" for a random word.
+        word: word to drop, mask or replace; "" for a random word or the first name in the text.
         mask: mask token of the checkpoint, or None.
         typed: the second input as typed.
     """

@@ -49,7 +49,7 @@ _BY_DEPENDENCY = {
 
 
 def relation_of(name: str) -> Relation:
-    """Return the relation with the given name, such as "object" or "dep:amod". Raises InputError for unknown names."""
+    """Return the relation with a name such as "verb-object" or "dep:amod". Raises InputError for unknown names."""
     if name in RELATIONS:
         return RELATIONS[name]
     kind, _, label = name.partition(":")

@@ -38,7 +38,7 @@ class SentenceTable:
     """Sentences read from a table, whose labels and splits have not been validated yet.
 
     Attributes:
-        read: names of the used columns, as in the table.
+        read: names of the used columns in the table, in lower case.
         rows: (zero-based number, cells by SENTENCE, PAIR, LABEL, SCORE and SPLIT) of non-empty rows.
     """
 
@@ -50,7 +50,7 @@ class SentenceTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the names of the known columns in the table, such as sentence, pair and label."""
+        """Return the standard names of the used columns, such as sentence, sentence2 and label."""
         return tuple(self.rows[0][1]) if self.rows else ()
 
 
