@@ -38,7 +38,7 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """The status of a job. `rate` is its speed in tokens per second (None if unknown). `under_way` is the number of
+    """The status of a job. `rate` is the size processed per second (None if unknown). `under_way` is the number of
     tokens already processed in unfinished units."""
 
     job: str
@@ -203,7 +203,7 @@ def cancel(db: Database, job: str) -> None:
 
 
 def resume(db: Database, job: str) -> None:
-    """Continue an interrupted or cancelled job, including its failed units."""
+    """Continue an interrupted, cancelled or failed job, including its failed units."""
     must_start(db, job, "resume a job")
     keeper = runner(db)
     known = one_job(db, job)
@@ -222,7 +222,7 @@ def resume(db: Database, job: str) -> None:
 
 
 def delete(db: Database, job: str) -> None:
-    """Delete a job that is not running. The results of its run remain stored."""
+    """Delete a job that is neither queued nor running. The results of its run remain stored."""
     db.person.must("admin", "delete a job")
     runner(db)
     if one_job(db, job).active:

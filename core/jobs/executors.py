@@ -35,7 +35,7 @@ class JobPlacement:
 
 
 class Pool:
-    """A pool of workers that run the units of jobs, and the number of units that should run at the same time."""
+    """A pool of workers that run the units of jobs, and the number of units to submit at the same time."""
 
     def __init__(self, place: JobPlacement):
         self.place = place
@@ -65,7 +65,7 @@ class Pool:
         return future
 
     def end(self) -> None:
-        """Stop all workers immediately. On this machine, running units of work are aborted."""
+        """Stop all local workers immediately, aborting running units of work, or disconnect from the cluster."""
         if self.place.cluster:
             client = self.executor._client  # type: ignore[attr-defined]
             self.executor.shutdown(wait=False)

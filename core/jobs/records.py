@@ -68,7 +68,7 @@ class JobProgress(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DividedUnit(Result):
-    """One unit of work in a job, such as a batch of examples, with its size in tokens and JSON-serialisable
+    """One unit of work in a job, such as a batch of examples, with its size (usually in tokens) and JSON-serialisable
     arguments."""
 
     key: str
@@ -78,7 +78,7 @@ class DividedUnit(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class JobUnit(DividedUnit):
-    """A unit of work that has not run yet in a job. `position` is its index among all units of the job."""
+    """A unit of work that is still to be run in a job. `position` is its index among all units of the job."""
 
     position: int
     attempts: int
@@ -110,7 +110,7 @@ def jobs_of(db: Database, study: str) -> list[BriefJob]:
 
 
 def progress(db: Database, job: str) -> JobProgress:
-    """Return the progress of a job: how many units and how many tokens have been processed."""
+    """Return the progress of a job: how many units, and how much of their size, have been processed."""
     return JobProgress.of(jobs.progress(db, job))
 
 

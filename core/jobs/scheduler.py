@@ -189,7 +189,7 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """The state of a running job. `before` is the number of tokens that were processed before its last start. `rows`
+    """The state of a running job. `before` is the size of the units that ended before its last start. `rows`
     are the newest preliminary results, and `next_summary` is the earliest time to update them."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -205,8 +205,8 @@ class Live:
 
 
 class Runner:
-    """A runner for the jobs in one database, with at most `at_once` jobs at the same time. Each job has its own thread
-    and workers."""
+    """A runner for the jobs in one database, with at most `at_once` jobs at the same time. Each running job has its own
+    thread and workers."""
 
     def __init__(self, db: Database, place: JobPlacement | None = None, at_once: int | None = None):
         chosen = settings()
@@ -248,19 +248,19 @@ class Runner:
             self._lives[job].ended.wait(timeout)
 
     def rate(self, job: str, size_done: int) -> float | None:
-        """Return the speed of a job in tokens per second since this process last started the job; None if unknown."""
+        """Return the speed of a job, in size per second, since this process last started it; None if unknown."""
         live = self._lives.get(job)
         if live is None or live.started is None or size_done <= live.before:
             return None
         return (size_done - live.before) / (time.monotonic() - live.started)
 
     def partial(self, job: str) -> list[Row]:
-        """Return the newest preliminary result rows of a running job; empty for other jobs."""
+        """Return the newest preliminary result rows of a job that this process has started; empty for other jobs."""
         live = self._lives.get(job)
         return live.rows if live else []
 
     def trouble(self, job: str) -> str | None:
-        """Return the database error that prevented storing the final state of a job; None if there was no error."""
+        """Return the error of a job whose final state could not be stored at its end; None for other jobs."""
         return self._troubles.get(job)
 
     def close(self) -> None:

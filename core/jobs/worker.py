@@ -117,7 +117,7 @@ def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
 
 
 def merged(parts: list[Row]) -> Row:
-    """Merge the provenance records of several units. Example IDs are joined, and differing values are listed."""
+    """Merge the provenance records of several units. Example IDs are joined, and differing texts are listed."""
     ids: dict[Any, None] = {}
     values: dict[str, list[Any]] = {}
     for part in parts:

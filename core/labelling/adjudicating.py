@@ -168,7 +168,7 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
     A map of an open or paused project is adjudicated by the people of the project (everybody if no people are named)
     and by admins, and only if labels differ in such a project or a classifier doubts one. People may replace their own
     decisions. `events` have the queue order "adjudication". Raises InputError if a map needs no adjudication, and
-    RightsError if the person does not belong to a project with the map.
+    RightsError unless the person belongs to every such project with the map.
     """
     new = [
         event

@@ -542,7 +542,7 @@ class Board:
 
     @property
     def people(self) -> list[str]:
-        """Return the people who have been assigned at least one map of this project."""
+        """Return the people who were assigned a map of this project, or whom an admin admitted or excluded."""
         return sorted(self._people)
 
     @property
@@ -569,12 +569,12 @@ class Board:
         return tuple(self._sizes)
 
     def repeats(self, person: str) -> tuple[int, int]:
-        """Count the maps that a person labelled twice. Return the number with equal classes, and the total number."""
+        """Count the maps that a person answered twice. Return the number with equal classes, and the total number."""
         participant = self._people.get(person) or Participant()
         first = {name: self._slots[name].answers.get(person) for name in participant.again}
         judged = [(stack[-1][1], participant.again[name]) for name, stack in first.items() if stack]
         return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)
 
     def waiting(self, now: float) -> int:
-        """Return the number of reservations that have not expired and whose maps are not labelled yet."""
+        """Return the number of valid reservations of ordinary maps that have not been answered yet."""
         return sum(self._holds(until, now) for person in self._people.values() for until in person.open.values())

@@ -29,8 +29,8 @@ def skill_spread(votes: pd.DataFrame) -> Interval:
     """Measure how much annotators differ in their agreement with others. The result is a standard deviation, with
     chance variation removed.
 
-    Agreement is compared between labels of the same class. None if no map has two labels, or if fewer than two
-    annotators can be compared.
+    Agreement is compared between labels of the same class. The value is None if no map has two labels, or if fewer
+    than two annotators can be compared.
     """
     maps, _ = pd.factorize(votes["task"])
     labels, names = pd.factorize(votes["label"])

@@ -37,7 +37,7 @@ def import_dataset(db: Database, folder: Path, *, keep_rest: bool = True) -> Imp
 
 
 def card(db: Database, class_set: str, events: int) -> str:
-    """Create the dataset card of exported labels, with the columns and the number of labels by class and annotator."""
+    """Create the dataset card of exported labels, with the format and the number of labels by class and annotator."""
     labels, classes = current_labels(db, class_set), known_class_set(db, class_set)
     label_counts, people = Counter(labels["class"]), Counter(labels.annotator)
     head = {

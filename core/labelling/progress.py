@@ -24,9 +24,9 @@ class ProjectProgress:
     Attributes:
         counted, needed: number of labels that fill a slot, and that are needed.
         by_labels: how many maps have 0, 1, ..., k labels.
-        waiting: number of slots with a valid reservation.
-        hourly: labels per hour at the recent pace; 0 if nobody labels.
-        end: expected time of completion; None if unknown.
+        waiting: number of valid reservations without an answer.
+        hourly: labels per hour, as `pace` returns them; 0 without labels.
+        end: expected time of completion; None if unknown or complete.
         times: as `projects.label_times` returns them.
     """
 

@@ -110,7 +110,7 @@ def dispute_of(class_set: str, name: str, row: Row) -> str | None:
 
 
 class QueueProgress(NamedTuple):
-    """The number of selected maps, and how many of them a person has labelled or skipped."""
+    """How many of the selected maps a person has labelled or skipped, and the number of selected maps."""
 
     done: int
     maps: int

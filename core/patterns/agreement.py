@@ -22,8 +22,8 @@ from .evaluation import ends
 
 @dataclass(frozen=True)
 class Alpha:
-    """Krippendorff's nominal alpha for several raters, with a 95 % bootstrap CI. Alpha is NaN if the raters used only
-    one class.
+    """Krippendorff's nominal alpha for several raters, with a 95 % bootstrap CI. Alpha is NaN if no map has two
+    labels, or if the raters used only one class.
 
     Attributes:
         alpha: at most 1; 0 at chance level.
@@ -352,7 +352,7 @@ def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
             table = np.bincount(a[shared] * size + b[shared], minlength=size * size).reshape(size, size)
             share, kappa = float(np.trace(table) / table.sum()), float(_kappas(table[None])[0])
             agreements.append(RaterPair(first, second, int(table.sum()), share, kappa))
-    return sorted(agreements, key=lambda pair: (pair.kappa, pair.first, pair.second))
+    return sorted(agreements, key=lambda pair: (np.isnan(pair.kappa), pair.kappa, pair.first, pair.second))
 
 
 def _kappa(a: Any, b: Any) -> float:

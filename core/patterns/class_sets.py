@@ -166,7 +166,7 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
 
 
 def labels_of(db: Database, class_set: str, name: str) -> int:
-    """Count the current labels with a pattern class, including labels with earlier names of the class."""
+    """Count the current labels with a pattern class, including labels of classes that were merged into it."""
     counted = labels.class_counts(db, class_set)
     return sum(counted.get(name_then, 0) for name_then in _names_of(db, class_set, name))
 
@@ -175,8 +175,8 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
     """Delete a pattern class from a class set, and return the number of labels with this class.
 
     The class `into` gets its labels; None retracts them, so that earlier labels become current again. Raises InputError
-    if fewer than two classes would remain, or a project uses maps of this class as gold or exemplars; RightsError
-    unless the user is an admin.
+    if fewer than two classes would remain, or, without `into`, if a project that is not archived uses maps of this
+    class as gold or exemplars; RightsError unless the user is an admin.
     """
     db.person.must("admin", "change classes")
     with db.write():

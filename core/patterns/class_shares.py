@@ -127,8 +127,8 @@ def corrected_shares(
 
 @dataclass(frozen=True)
 class ConfusionErrors:
-    """How often a pattern classifier predicts each class for each true class, as probabilities with standard errors.
-    Both are estimated from held-out maps.
+    """How often a pattern classifier predicts each class for each true class, as probabilities with covariances of
+    their errors. Both are estimated from held-out maps.
 
     Attributes:
         chance: rows sum to 1. *Shape:* (true class, predicted class).
@@ -140,7 +140,7 @@ class ConfusionErrors:
 
 
 def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> ConfusionErrors:
-    """Estimate the confusion probabilities of a pattern classifier and their standard errors from held-out maps.
+    """Estimate the confusion probabilities of a classifier, and the covariances of their errors, from held-out maps.
 
     A class without maps is assumed to be predicted right.
     """
@@ -172,8 +172,8 @@ class Fit:
 
     @classmethod
     def of(cls, counts: Int[np.ndarray, "input class"], confusions: ConfusionErrors) -> "Fit":
-        """Create a fit from `counts`, the number of attention maps in each predicted class for each input. Standard
-        errors come from the differences between inputs."""
+        """Create a fit from `counts`, the number of attention maps in each predicted class for each input. The
+        covariances of errors come from the differences between inputs."""
         total, inputs = counts.sum(), len(counts)
         observed = counts.sum(0) / total
         apart = counts - counts.sum(1, keepdims=True) * observed

@@ -95,7 +95,7 @@ def unfamiliar(unsure: float, outside: float) -> bool:
     """Return whether a classifier is unreliable for a checkpoint, because too many maps have uncertain predictions or
     differ from the training maps.
 
-    `unsure` is the fraction of maps with a first choice below UNSURE (5 to 8 % on held-out checkpoints), and `outside`
+    `unsure` is the fraction of maps with a first choice below UNSURE (3 to 5 % on held-out checkpoints), and `outside`
     the fraction outside the training distribution (1 % of training maps, by construction).
     """
     return outside > WARNED_OUTSIDE or unsure > WARNED_UNSURE

@@ -27,7 +27,7 @@ class Clustering:
     Attributes:
         labels: cluster of each map; -1 if it is unclustered.
         nearest: the same with unclustered maps in the cluster of the clustered map that is nearest.
-        centres: mean of each cluster in standardised principal components. *Shape:* (cluster, component).
+        centres: mean of each cluster in principal components. *Shape:* (cluster, component).
         exemplars: the maps of each cluster that are nearest to its centre. *Shape:* (cluster, EXEMPLARS).
     """
 

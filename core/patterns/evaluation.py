@@ -67,8 +67,8 @@ def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, "
 
 
 def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Scores:
-    """Return macro F1 and the F1 of each class, with 95 % CIs from a bootstrap over groups of maps (for example, all
-    maps of one input)."""
+    """Return macro F1 with its 95 % CI, and the F1 of each class. The CI comes from a bootstrap over groups of maps
+    (for example, all maps of one input)."""
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support  # 1 s at start
 
     everything = list(range(len(names)))
@@ -213,7 +213,7 @@ def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndar
 def calibration_interval(
     probabilities: Float[np.ndarray, "map class"], truth: Numbers, heads: Sequence[str], *, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the 95 % CI of the expected calibration error from a bootstrap over attention heads.
+    """Return the 95 % CI of the expected calibration error from a bootstrap over the groups in `heads`.
 
     It is biased upwards, because resampled bins are noisier.
     """

@@ -42,8 +42,8 @@ def planted(
     """Create synthetic attention maps of rare pattern classes by modifying the given maps. Returns the new maps and
     their classes.
 
-    Vertical+Diagonal combines a column map and a line; Block restricts any map to squares. `enough` is the number of
-    maps of a class, labelled and synthetic. Empty for other class sets, or if the labelled maps lack the parts.
+    Vertical+Diagonal combines a column map and a line; Block restricts a map without a line to squares. `enough` is the
+    number of maps of a class, labelled and synthetic. Empty for other class sets, or if labelled maps lack the parts.
     """
     if tuple(classes) != BERT.names:
         return [], []
@@ -294,8 +294,8 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings for fitting a random forest and a boosted model with `rounds` boosting rounds. If `rounds` is 0, no
-    boosted model is fitted."""
+    """Settings for fitting a random forest and further models. `rounds` is the number of boosting rounds; if it is 0,
+    only the forest is fitted."""
 
     trees: int = TREES
     seed: int = 0
@@ -375,8 +375,8 @@ def fit_forest(
     """Fit a random forest and its calibration temperature, and store the distribution of the training maps for outlier
     detection.
 
-    `known` are soft labels from `parts` (None: one class per map). `origins` is the calibration group of each map: its
-    checkpoint, or its head if there is only one checkpoint. With one origin, random parts of the maps are used.
+    `known` are soft labels from `parts` (None: one class per map). `origins` is the calibration group of each map, as
+    returned by `Known.apart`. With one origin, the maps are divided into three groups.
     """
     known = known or parts(numbers, len(classes))
     measured = _statistics(maps, measured)

@@ -35,8 +35,8 @@ Map = Float32[np.ndarray, "_query _key"]
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """A line in a label file: the class of an attention map, the number of tokens in the map (`length`), and optionally
-    the name of its head."""
+    """A line in a label file: the class of an attention map and, optionally, the number of tokens in the map (`length`)
+    and the name of its head."""
 
     key: str
     name: str

@@ -64,10 +64,10 @@ Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return shape statistics of attention maps, in the order of NAMES. The statistics do not depend on the size of the
-    map.
+    """Return shape statistics of attention maps, in the order of NAMES. Nearly all of them are independent of the size
+    of the map.
 
-    For causal maps, statistics from OF_ALL on are 0 if there is attention to later tokens.
+    Statistics from OF_ALL on describe causal maps; they are 0 if there is attention to later tokens.
     """
     return _by_length(maps, _measured, len(NAMES))
 

@@ -106,7 +106,7 @@ def current_labels(db: Database, name: str, *, map_id: str | None = None, last: 
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
-    """Count the current labels for each class name that never belonged to the class set. Analyses ignore these
+    """Count the current labels for each name that belongs to no class of the class set. Analyses ignore these
     labels."""
     names = present_names(db, name)
     if all(names.get(name_given) is not None for name_given in labels.classes_given(db, name)):
@@ -115,7 +115,7 @@ def unknown_labels(db: Database, name: str) -> dict[str, int]:
 
 
 def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
-    """Retract all labels whose class never belonged to the class set, and return their number. Raises RightsError
+    """Retract all labels whose class does not belong to the class set, and return their number. Raises RightsError
     unless the user is an admin."""
     total = 0
     while unknown := unknown_labels(db, name):
@@ -125,7 +125,7 @@ def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
 
 
 def present_names(db: Database, name: str) -> dict[str, str]:
-    """Return a dictionary from each current or former class name in a class set to the current name of the class."""
+    """Return a dictionary from each current or merged class name in a class set to the current name of the class."""
     classes = known_class_set(db, name)
     names = {given: classes.present(given) for given in (*classes.names, *dict(classes.merged))}
     return {given: present for given, present in names.items() if present is not None}

@@ -232,6 +232,15 @@ def test_kappa_of_each_class_against_the_rest_and_of_every_two_people():
     assert rater_pairs(given, fewest=6) == []
 
 
+def test_pairs_of_raters_without_a_kappa_come_last():
+    answers = {"ab": ("xxyyx", "xxyyy"), "ac": ("xxxxx", "xxxxx"), "bc": ("xyxyx", "yxyxy")}
+    rows = [
+        (f"{pair}{k}", who, 1, name)
+        for pair, both in answers.items() for who, given in zip(pair, both, strict=True) for k, name in enumerate(given)
+    ]  # fmt: skip
+    assert [pair.first + pair.second for pair in rater_pairs(frame(rows))] == ["bc", "ab", "ac"]
+
+
 def test_speed_and_agreement_by_way_as_pairs_are_counted_one_by_one():
     rng = np.random.default_rng(0)
     rows = pd.DataFrame(
