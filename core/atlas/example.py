@@ -18,8 +18,8 @@ from ..drawing.packing import Grid
 from ..drawing.page import GridTabs, MapsSource, grid_of
 from ..drawing.panes import scored_pane, telling_head
 from ..errors import AtlasError, CheckpointError, InputError
-from ..models.config_files import parts_of
 from ..models.encoding import Encoding
+from ..models.present import parts_of
 
 # ---------------------------------------------------------------- the example of the maps page
 

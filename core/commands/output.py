@@ -257,7 +257,7 @@ def follow(db: Database, job: str) -> str:
             task = bar.add_task(without_controls(now.title, kept=""), total=None, said="")
             while now.active:
                 now = api.wait(db, job, SEEN if console.is_terminal else UNSEEN)
-                rate = f"{now.rate:,.0f} tokens/s" if now.rate else "starting"
+                rate = f"{now.rate:,.0f} {api.unit_word(now.study)}/s" if now.rate else "starting"
                 bar.update(
                     task, total=now.size or None, completed=now.size_done, said=f"{now.done}/{now.units} units, {rate}"
                 )

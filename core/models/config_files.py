@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .. import config
-from ..attention import PARTS, Head, all_heads
+from ..attention import Head, all_heads
 from ..errors import CheckpointError, InputError
 from ..reading import read_in
-from .family import FAMILIES
 
 CONFIG = "config.json"
 LARGEST_CONFIG = 16 << 20  # bytes
@@ -52,19 +50,6 @@ def read_config(folder: Path, name: str) -> dict[str, Any]:
         _check_sizes(part, name)
     _check_names(config, name)
     return config
-
-
-def parts_of(name: str) -> tuple[str, ...]:
-    """Return the names of a checkpoint's stacks: ("encoder", "decoder", "cross") for a bundled or local
-    encoder-decoder of a family in FAMILIES, otherwise ("",)."""
-    try:
-        folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())
-        file = next(folder / "config.json" for folder in folders if (folder / "config.json").is_file())
-        said = json.loads(read_in(file.parent, file.name)) if config.within(file) else {}
-        translates = FAMILIES[str(said["model_type"])].translates
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, StopIteration, InputError):
-        return ("",)
-    return tuple(PARTS) if translates else ("",)
 
 
 def layers_in(config: dict[str, Any]) -> int:

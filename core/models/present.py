@@ -8,9 +8,12 @@ import re
 from pathlib import Path
 
 from .. import config
+from ..attention import PARTS
 from ..errors import AtlasError, InputError
 from ..reading import read_text
 from .adapters import adapter_in
+from .config_files import read_config
+from .family import FAMILIES
 from .weights import HEAD_FILE, hash_of_files, marks_of, weight_files
 
 # ---------------------------------------------------------------- which checkpoints come with the project
@@ -29,6 +32,19 @@ LONGEST_REFERENCE = 1000  # bytes
 _COMMIT = re.compile(r"[\w-]+")
 # names of the hub have at most 96 characters
 HUB_ID = re.compile(r"(?=[^@]{1,96}(?:@|$))(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Return the names of a checkpoint's stacks: ("encoder", "decoder", "cross") for an encoder-decoder on this machine
+    of a family in FAMILIES, otherwise ("",)."""
+    try:
+        folder = located(name)
+        if folder is None or not config.within(folder):
+            return ("",)
+        translates = FAMILIES[str(read_config(folder, name)["model_type"])].translates
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, AtlasError):
+        return ("",)
+    return tuple(PARTS) if translates else ("",)
 
 
 def present_weights(name: str) -> str | None:

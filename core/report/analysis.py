@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from .. import config
 from ..errors import AtlasError, InputError
 from ..jobs.duration_estimate import estimate_duration, foreseen_together
-from ..models.config_files import heads_in, layers_in, parts_of, read_config
-from ..models.present import located, model_folder
+from ..models.config_files import heads_in, layers_in, read_config
+from ..models.present import located, model_folder, parts_of
 from ..models.weights import HEAD_FILE, tensors_in, weight_files
 from ..store.database import Database
 from ..store.rows import Row

@@ -77,7 +77,7 @@ def test_a_label_outside_the_project_makes_no_dispute_in_it(db, project):
 @pytest.mark.thorough
 def test_somebody_whom_an_admin_paused_decides_on_nothing(db, project):
     projects.judge_person(db, project, "ada", admitted=False, annotator="lead")
-    with pytest.raises(RightsError, match="Only members of the project"):
+    with pytest.raises(RightsError, match="excluded from the project"):
         decides(db, "ada", "m0")
     projects.judge_person(db, project, "ada", admitted=True, annotator="lead")
     decides(db, "ada", "m0")

@@ -7,14 +7,15 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, MistralConfig, MistralModel, Phi3Config, Phi3Model
 
+from core import config
 from core.atlas.example import PAIR, TEXT
 from core.capture.running import capture
 from core.capture.selfcheck import run_checks
 from core.errors import CheckpointError
 from core.models import memory, opening
-from core.models.config_files import parts_of
 from core.models.memory import LARGE, Stored, maps_bytes, shown, stored_weights
 from core.models.opening import open_checkpoint, weights_taken
+from core.models.present import parts_of
 from tests.capture.conftest import byte_level, wordpiece
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -122,6 +123,16 @@ def test_a_window_of_stretched_positions_stands_for_none(tmp_path):
 def test_parts_are_read_without_opening_anything():
     assert parts_of("atlas-translator") == ("encoder", "decoder", "cross")
     assert parts_of("atlas-encoder") == parts_of("no/such") == parts_of("a\0b") == ("",)
+
+
+def test_parts_of_a_downloaded_checkpoint_are_read_from_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "hub_cache", lambda: tmp_path)
+    folder = tmp_path / "models--google-t5--t5-small" / "snapshots" / "abc"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"model_type": "t5"}')
+    (tmp_path / "models--google-t5--t5-small" / "refs").mkdir()
+    (tmp_path / "models--google-t5--t5-small" / "refs" / "main").write_text("abc")
+    assert parts_of("google-t5/t5-small") == ("encoder", "decoder", "cross")
 
 
 def test_eight_bits_pass_the_self_check_and_stay_near_float32():

@@ -12,8 +12,8 @@ from core import config
 from core.capture.running import capture
 from core.errors import AtlasError, CheckpointError
 from core.models import memory
-from core.models.config_files import parts_of
 from core.models.opening import open_checkpoint, saved_head, weights_taken
+from core.models.present import parts_of
 from core.report.data import facts_of
 from core.studies.ablation import setup
 from core.studies.lookup import find_study

@@ -15,9 +15,8 @@ from core.atlas import scores
 from core.errors import AtlasError, InputError, StoreError
 from core.jobs import api, duration_estimate, worker
 from core.models import present
-from core.models.config_files import parts_of
 from core.models.opening import open_checkpoint, weights_taken
-from core.models.present import present_weights, stamp_of
+from core.models.present import parts_of, present_weights, stamp_of
 from core.patterns import classifier_registry
 from core.report.data import facts_of
 from core.store import exchange, label_files, runs

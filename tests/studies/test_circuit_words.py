@@ -109,9 +109,7 @@ def test_m_is_the_word_less_its_foil_and_an_edge_is_what_hooks_say(options, monk
     (edge,) = (
         row
         for row in rows
-        if row["kind"] == "edge mean"
-        and row["name"] == "L2-feedforward to output"
-        and row["pairs"] == "different answers"
+        if row["kind"] == "edge mean" and row["name"] == "L2-feedforward to output" and row["pairs"] == "any answers"
     )
     assert whole["n"] == len(decides) == 12
     assert edge["n"] == 12

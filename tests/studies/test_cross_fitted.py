@@ -118,7 +118,7 @@ def test_scores_are_of_all_rows_each_by_a_model_that_never_saw_it(crossing, swep
     assert means["pretrained"]["accuracy_sd"] == pytest.approx(np.std(both, ddof=1))
     (constant,) = (row for row in scores if row["kind"] == "baseline")
     assert constant["accuracy"] == pytest.approx(max(gold.mean(), 1 - gold.mean()))
-    assert "on all train examples of" in cross_fitted_scores.STUDY.headline(scores).sentence
+    assert "on the train examples of" in cross_fitted_scores.STUDY.headline(scores).sentence
 
 
 @pytest.mark.thorough

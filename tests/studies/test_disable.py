@@ -95,7 +95,7 @@ def test_near_duplicates_stand_in_for_each_other_until_they_go_together(options,
     assert others["accuracy_apart"] == pytest.approx(0, abs=0.05)
     assert others["accuracy_control"] is None
     assert others["accuracy_beyond_control_low"] is None
-    with pytest.raises(InputError, match="must be from 0 to 1"):
+    with pytest.raises(InputError, match="must be above 0 and below 1"):
         planned(STUDY, options | {"what": "duplicates", "within": 2.0})
 
 

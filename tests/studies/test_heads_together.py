@@ -98,7 +98,7 @@ def test_twins_are_redundant_and_a_lone_carrier_is_not(options):
         assert both["loss_interaction"] > 0
     else:
         assert abs(both["interaction"]) < 0.2
-    assert " of 66 pairs of heads are redundant" in headline("pairs", rows).sentence
+    assert " of 66 pairs of heads is redundant" in headline("pairs", rows).sentence
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ MEASURED = {
     "patch": [SOME | {"kind": "scramble", "what": "blocks", "floor": 0.0}],
     "perturb": [SOME | {"kinds": ["scramble", "mask", "drop", "first-only", "synonym"]}],
     "prune": [
-        SOME | {"orders": ["importance", "recomputed", "sweep", "random"], "order_rows": 12, "steps": 3,
+        SOME | {"split": "dev", "orders": ["importance", "recomputed", "sweep", "random"], "order_rows": 12, "steps": 3,
                 "random_orders": 2, "reading": "token", "normalize": False, "operator": "disable"},
         CAUSAL | {"orders": ["importance", "random"], "order_rows": 8, "steps": 2, "random_orders": 1},
     ],

@@ -20,8 +20,7 @@ from core.capture.words import special_positions_of, word_maps
 from core.drawing.payload import as_bytes
 from core.errors import CheckpointError
 from core.models import fetching
-from core.models.config_files import parts_of
-from core.models.present import stamp_of
+from core.models.present import parts_of, stamp_of
 from core.scoring.registry import map_scores
 from core.store.database import Database
 from core.store.people import Person

@@ -273,7 +273,7 @@ def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[Cir
         column.altair_chart(_map(str(stored.of), texts, Head.parse(head), f"{head} on {letter}"), width="content")
     st.caption(
         f"The logit difference is {pair.first_m:+.2f} on input A and {pair.second_m:+.2f} on input B. This pair is "
-        f"used {USES.get(pair.use, plain(pair.use))}."
+        f"used {plain(USES.get(pair.use, pair.use))}."
     )
 
 

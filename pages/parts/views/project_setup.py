@@ -206,8 +206,8 @@ def erase_person(db: Database, by: str) -> None:
             erased_person = kinds[kind](db, str(name), annotator=by)
             deleted = "All labels of this person were deleted. " if kinds[kind] is erasure.erase_events else ""
             st.success(
-                f"{deleted}The name was replaced by {plain(erased_person.pseudonym)}. Affected database rows: "
-                f"{erased_person.events}."
+                f"{deleted}The name was replaced by {plain(erased_person.pseudonym)}. This changed "
+                f"{counted(erased_person.events, 'rows')} of the database."
             )
     for erased in erasure.erasures(db):
         st.caption(

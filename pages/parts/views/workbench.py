@@ -15,7 +15,7 @@ from core.attention import PARTS, Head
 from core.drawing.page import MapsSource, grid_of, maps_page
 from core.drawing.panes import Pane, telling_head, usual_scale
 from core.drawing.payload import as_bytes
-from core.models.config_files import parts_of
+from core.models.present import parts_of
 from core.scoring.heads import SpecialPositions
 from core.scoring.registry import long_even_scores, long_scores
 from core.tasks.glue import TASKS
