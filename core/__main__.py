@@ -48,7 +48,7 @@ COMMANDS = {
         "Rank heads by attention between a target and a frame element in one sentence (Fig. 3 of Kovaleva et al. "
         "2019). The baseline is attention between other positions at the same distance.",
     ),
-    "export": ("database:export", "Export every table of the database to DIR as Parquet."),
+    "export": ("database:export", "Export every table of the database to FOLDER as Parquet."),
     "import": (
         "database:import_export",
         "Import the folder that `export` wrote into an empty database. To create a new database, "

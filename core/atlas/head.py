@@ -152,8 +152,8 @@ STATISTICS = [f"{statistics.STUDY.name}/{score.name}" for score in MAP_SCORES]
 def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
     """Return short sentences that describe a head by its stored scores on one task, each with the source of the score.
 
-    The facts are its pattern class, roles, attention compared with chance level, relations and frames, the effect of
-    ablating it, its importance among all heads, and its change by fine-tuning.
+    The facts include its pattern class, roles, attention compared with chance level, relations and frames, the effect
+    of ablating it, its importance among all heads, and its change by fine-tuning.
     """
     named = scores["score"].str.partition("/")
     mine = (scores["layer"] == head.layer) & (scores["head"] == head.head)

@@ -40,7 +40,7 @@ def app_command(port: int, db: Path | None) -> list[str]:
     """Return the command that starts the app on a port. Its option -P keeps the working directory out of the module
     search path.
 
-    Streamlit reads `.streamlit/config.toml` of that folder last.
+    Streamlit reads `.streamlit/config.toml` in the folder of app.py last.
     """
     if find_spec("streamlit") is None:
         raise InputError(

@@ -77,7 +77,7 @@ def export(
     *,
     form: Form,
 ) -> None:
-    """Export every table of the database to DIR as Parquet."""
+    """Export every table of the database to FOLDER as Parquet."""
     with Database(settings().database) as db:
         _show("export", db, folder, exchange.export_all(db, folder), form)
 

@@ -139,7 +139,7 @@ def list_hypotheses(
     *,
     form: Form,
 ) -> None:
-    """List all registered hypotheses with the criteria that they meet."""
+    """List all registered hypotheses with the state of each criterion."""
     with database() as db:
         rows = [row for row in _rows(db) if checkpoint in (None, row["checkpoint"])]
         show_rows("hypotheses", {"database": str(db.path)}, rows, form)

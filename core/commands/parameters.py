@@ -85,7 +85,7 @@ def placement_typed(typed: Mapping[str, Any]) -> JobPlacement:
 
 
 def given(options: dict[str, Declared], typed: dict[str, Any]) -> Row:
-    """Return the values of those options that were set on the command line."""
+    """Return the values of the options from the command line, including defaults. None and [] are left out."""
     values = {name: typed.get(name) for name, option in options.items() if option.flag}
     return {name: value for name, value in values.items() if value is not None and value != []}
 

@@ -326,7 +326,7 @@ class Training:
 @app.command("train")
 @of_record(Training, beside=FORMS | PLACES)
 def train(asked: Training, form: Form, where: JobPlacement) -> None:
-    """Train a pattern classifier, print macro F1 and F1 by class on held-out inputs, and store the classifier."""
+    """Train a pattern classifier, print macro F1 and F1 by class on held-out maps, and store the classifier."""
     with database(held="empty" if asked.labels else "copy") as db:
         if asked.labels is None:
             bundled_labels(db, asked.class_set)

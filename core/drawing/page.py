@@ -188,7 +188,7 @@ def controls_style() -> str:
 
 
 def written_cell(value: Any) -> str:
-    """Format the value of a table cell: numbers with four digits, and missing values as a dash."""
+    """Format the value of a table cell: decimals with four significant digits, and missing values as a dash."""
     if value is None or (isinstance(value, float) and value != value):
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else re.sub(r"\s+", " ", str(value))

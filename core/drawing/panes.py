@@ -35,7 +35,7 @@ class Pane:
         even: the same scores for uniform attention over visible keys; (1,) for all layers, or (layer,).
         block: number of tokens per row and column; the largest weight is shown.
         key_tokens: as in AttentionMaps; with `block`, one for each column.
-        named: name of the head if the pane is a part of its map, otherwise "".
+        named: name of the head if the pane shows only its map or a part of it, otherwise "".
         whole: whether each map belongs to a whole layer.
         starts: number of tokens before the first query and key, for a part of a map.
         attending: as in AttentionMaps; the maps of other layers are not drawn.

@@ -60,7 +60,7 @@ class PatternClassifier:
 
     Attributes:
         class_set: the class set of its labels.
-        scores: macro F1 with its 95 % interval and calibration, one row per kind of held-out maps.
+        scores: macro F1 with its 95 % interval and calibration, one row per kind of held-out maps or checkpoint.
         per_class: precision, recall and F1 of each class on held-out maps.
     """
 

@@ -230,7 +230,7 @@ class Model:
         Args:
             texts: a sentence, a pair (a tuple of two) or a list of them, to measure the scores on. Without texts, the
                 scores are those of the command `atlas`: stored, bundled, or measured on bundled examples.
-            task: without texts, only scores on this task.
+            task: without texts, only scores on this task or without a task.
         """
         if texts is not None:
             return scores_on(self.checkpoint, texts)

@@ -190,8 +190,8 @@ class MapsWidget(anywidget.AnyWidget):
         super().__init__(payload=payload, height=height, _esm=script_text())
 
     def save(self, file: str | Path, *, megabytes: float = 2) -> Path:
-        """Save the maps as one self-contained HTML file of at most `megabytes`. The file states which maps do not
-        fit."""
+        """Save the maps as one self-contained HTML file, with map data of at most `megabytes`. If the weights do not
+        fit, the file states what is omitted."""
         page = maps_page(
             self.panes, self.source, head=self.head, opened=self.view, note=self.note, most=int(megabytes * 1e6)
         )

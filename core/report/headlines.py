@@ -76,7 +76,7 @@ def power(records: Sequence[ClaimRecord]) -> str:
 
 
 def p_of(record: ClaimRecord) -> float | None:
-    """Compute the two-sided p-value of a test from its interval, or None if the test has no interval."""
+    """Compute the two-sided p-value of a test from its interval; None without one or if it counts heads."""
     registered = claim(record.claim)
     if not was_tested(record) or registered is None or registered.correction.counts:
         return None

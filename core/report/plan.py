@@ -76,7 +76,7 @@ class ReportOptions:
     Attributes:
         data: a folder; None for the bundled samples.
         hub: take the examples of GLUE from the hub.
-        tasks, parts: empty for all.
+        tasks, parts: empty for all (parts: except those in BY_NAME).
         limit: dev examples of a task whose maps are measured.
         effective_limit: dev examples for effective attention and score shares.
         random_seeds: number of seeds that also train random weights; None: all.
@@ -85,8 +85,8 @@ class ReportOptions:
         preset: "auto" is bundled for the bundled encoder, small for small checkpoints, otherwise paper.
         precision: of training, "float32" or "bfloat16".
         folder: for fine-tuned checkpoints.
-        unseen: also ablate heads on train examples that were not used for fine-tuning and share nothing with those used
-            (`core.tasks.glue`).
+        unseen: also ablate heads on train examples that were not used for fine-tuning and share no four words in a
+            row with those used (`core.tasks.glue`).
     """
 
     checkpoints: list[str] = field(default_factory=lambda: [config.ENCODER, config.DECODER])
@@ -227,7 +227,7 @@ def _runs(name: str, given: Row) -> bool:
 
 
 def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Facts]) -> list[ReportStep]:
-    """List every step of a report in order. Raises InputError if the options are invalid."""
+    """List every step of a report in order. Raises InputError if no requested task has dev examples."""
     tasks = tuple(task for task in options.tasks or data.dev if task in data.dev)
     if not tasks:
         raise InputError(

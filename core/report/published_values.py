@@ -86,7 +86,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Printed:
-    """A published row of fine-tuning scores (Table 1 of Kovaleva et al.).
+    """A published row of fine-tuning scores (Table 1 of Kovaleva et al. or of the GPT-2 replication).
 
     Attributes:
         initialisation: one of this project, or the column name of the source if none clearly corresponds.

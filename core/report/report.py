@@ -41,7 +41,7 @@ SETTINGS: dict[Part, Mapping[str, int | str]] = {
 def stored_beside(
     results: Sequence[StepResult], stored: Iterable[Row], rows_of: Callable[[str], Sequence[Row]]
 ) -> list[StepResult]:
-    """Find stored fine-tuning runs that differ from the runs of a report in one setting, such as pooling.
+    """Find stored fine-tuning runs that differ from the runs of a report only in SETTINGS, such as pooling.
 
     The runs use the same weights and examples. `stored` holds runs of `finetune`, newest first. Settings and tasks in
     `results` are left out.

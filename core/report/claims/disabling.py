@@ -200,7 +200,7 @@ NO_MEAN = (
 @for_each(Part.HEADS, "mrpc", "rte", swept=True)
 def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Test whether ablating a random head raises the score on MRPC and RTE. The estimate is the mean change over heads,
-    with a bootstrap interval over examples."""
+    with a t interval over examples."""
     sweep = readings.sweep(result.rows)
     if not sweep.known:
         return None

@@ -59,7 +59,7 @@ def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Test whether attention to separators hardly affects the loss from layer 5 of 12 upwards. The gradient of the loss
     with respect to this attention must be less than half of the gradient with respect to attention to other tokens.
 
-    Heads with almost no weight on separators cannot test this claim.
+    If these layers put less than a tenth of their weight on separators, the claim cannot be tested.
     """
     layers = separator_layers(result.rows)
     upper = [layer for layer in layers if layer.ratio is not None and (layer.layer or 0) / len(layers) >= FROM]

@@ -45,7 +45,7 @@ class Decision:
         times: for an undecided test, the factor by which the number of examples must grow; None if no number would
             decide.
         statistic: the deciding number with its interval; None if it is not one number.
-        seeds: number of fine-tuning seeds that would decide, if more examples would not.
+        seeds: number of fine-tuning seeds that would decide, if more examples alone would not.
     """
 
     word: OutcomeWord
@@ -183,8 +183,8 @@ def _no_loss(change: Estimate, most: float) -> Decision:
 def exists(effects: Sequence[Estimate], bound: float) -> Decision:
     """Test whether any head has an effect above `bound`: HOLDS if one has, FAILS if all are below, otherwise UNDECIDED.
 
-    Intervals are widened for the number of heads (Bonferroni), because the largest is picked. A head without an
-    interval is undecided. The statistic is the deciding head.
+    For HOLDS, intervals are widened for the number of heads (Bonferroni), because the largest is picked. A head without
+    an interval is undecided. The statistic is the deciding head.
     """
     if not effects:
         return Decision(UNDECIDED)
@@ -223,7 +223,7 @@ def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Dec
 
 def within(changes: Sequence[Estimate], margin: float) -> Decision:
     """Test that all changes are small. Return HOLDS if every interval is within ±`margin`, FAILS if any interval is
-    entirely outside, otherwise UNDECIDED."""
+    entirely outside after Bonferroni correction, otherwise UNDECIDED."""
     if not changes:
         return Decision(UNDECIDED)
     return all_of([_within(change, margin) for change in changes])

@@ -95,8 +95,8 @@ def sink(evidence: Evidence) -> list[Measured]:
 
 
 def features(evidence: Evidence) -> list[Measured]:
-    """Collect the mean attention to linguistic features, [SEP] and [CLS], over all layers and for each layer (Kovaleva
-    et al., Fig. 6)."""
+    """Collect the mean attention to linguistic features, [SEP] and [CLS], over all layers and, if published by layer,
+    for each layer (Kovaleva et al., Fig. 6)."""
     values = []
     for result in evidence.of(Part.FEATURES):
         for checkpoint in dict.fromkeys(score.checkpoint for score in picked(result.scores, statistic="max")):

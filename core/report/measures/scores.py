@@ -57,7 +57,7 @@ def scored(score: TunedScore, metric: str, n: int) -> Estimate:
 
 
 def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
-    """Return the score of the best constant prediction on dev, or 0 if the metric is undefined for constants."""
+    """Return the dev score of the constant prediction (the better of two labels), 0 if undefined, None if unknown."""
     if tuning.constant is None:
         return None
     score = tuning.constant.of_metric(tuning.metric) or 0.0
@@ -163,7 +163,7 @@ def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Co
 
 
 def best_by_layer(known: Sequence[tuple[AblatedTarget, Estimate]]) -> list[Estimate]:
-    """Return the highest score change from ablating a single head, for each layer."""
+    """Return the highest score change among the ablations in each layer."""
     layers = sorted({variant.layer or 0 for variant, _ in known})
     by_layer = [[change for variant, change in known if (variant.layer or 0) == layer] for layer in layers]
     return [max(changes, key=lambda change: change.value) for changes in by_layer]

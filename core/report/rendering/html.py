@@ -67,7 +67,7 @@ def pictures(records: Records) -> dict[str, str]:
 
 
 def markdown(about: About, records: Records) -> str:
-    """Return the report as Markdown: a comparison with published numbers, and the outcomes of all claims."""
+    """Return the report as Markdown: counts of agreement with published numbers, and the outcomes of all claims."""
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
     measured_steps = sum(not step.error for step in records.steps)
     counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
