@@ -85,9 +85,9 @@ def _frozen(value: Any) -> Any:
 def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> Grid:
     """Return the attention maps of all heads on the bundled pair of sentences, with the map of one head enlarged.
 
-    `weights_hash` is the required hash of the weights ("": any), and `head` the enlarged head ("": the most distinctive
-    one). Raises CheckpointError if the checkpoint is not local or its weights have changed; InputError:
-    encoder-decoder.
+    `weights_hash` is the required hash of the weights ("": any; not checked if the maps are stored), and `head` the
+    enlarged head ("": the most distinctive one). Raises CheckpointError if the checkpoint is not local or its weights
+    have changed; InputError: encoder-decoder.
     """
     shown = stored(checkpoint, TEXT, PAIR) or _captured(checkpoint, weights_hash)
     encoding = shown.encoding

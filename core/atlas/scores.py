@@ -65,9 +65,12 @@ def _rows(file: Path, checkpoint: str, weights: str) -> pd.DataFrame:
 # ---------------------------------------------------------------- scores from the bundled record
 
 
+_KEY = ["checkpoint", "task", "score", "layer", "head"]
+
+
 def recorded_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
-    """Return the head scores of a checkpoint from the bundled results. Each score comes from the newest run with the
-    current weights.
+    """Return the head scores of a checkpoint from the bundled results. Each score comes from the first run with the
+    current weights in the order of `shipped_record.runs`.
 
     Columns are those of ScoreRow, and weights_hash. `task` selects scores of this task and those without a task (None:
     all).
@@ -77,6 +80,7 @@ def recorded_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
     mine = every[every["checkpoint"] == checkpoint] if len(every) else every
     if len(mine) and (now := present_weights(checkpoint)):
         mine = mine[[now in hashes_of(text) for text in mine["weights_hash"]]]
+    mine = mine.drop_duplicates(_KEY) if len(mine) else mine
     return mine[mine["task"].isna() | (mine["task"] == task)] if task and len(mine) else mine
 
 
@@ -90,8 +94,7 @@ def _every(folder: Path, changed: int) -> pd.DataFrame:
             on = row.get("task") or (run["task"] if isinstance(run["task"], str) else None)
             score = score_row(run["study"], row | {"checkpoint": whose, "task": on}, source)
             scores.append(vars(score) | {"weights_hash": run["weights_hash"]})
-    key = ["checkpoint", "task", "score", "layer", "head"]
-    return pd.DataFrame(scores).drop_duplicates(key) if scores else pd.DataFrame()
+    return pd.DataFrame(scores).drop_duplicates([*_KEY, "weights_hash"]) if scores else pd.DataFrame()
 
 
 # ---------------------------------------------------------------- other bundled scores
@@ -258,8 +261,8 @@ def left_out(db: Database | None, checkpoint: str) -> str:
 
 
 def framed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Give a table of scores the columns and types of ScoreRow. If a study corrects its p values, the columns `p` and
-    `q` are equal."""
+    """Give a table of scores the columns and types of ScoreRow. If a study corrects its p values over heads, the column
+    `q` contains them."""
     if "p" in rows and "q" in rows:
         studies = rows["score"].str.split("/").str[0]
         mine = studies.isin([study for study in studies.unique() if p_is_corrected(study)])

@@ -217,6 +217,22 @@ def test_recorded_scores_are_those_that_the_other_pages_open_with(db, monkeypatc
     assert scores.atlas(db, checkpoint="atlas-encoder", measure=False).empty
 
 
+def test_a_recorded_score_comes_from_the_first_run_with_the_current_weights(monkeypatch, tmp_path):
+    monkeypatch.setattr(config, "RECORD", tmp_path)
+    created = [pd.Timestamp(f"2026-01-0{day}") for day in (3, 2, 1)]
+    recorded = pd.DataFrame({"run": ["c", "b", "a"], "study": "statistics", "created": created, "checkpoint": "x",
+                             "task": "rte", "weights_hash": ["other", "now", "now"]})  # fmt: skip
+    monkeypatch.setattr(shipped_record, "runs", lambda: recorded)
+    monkeypatch.setattr(
+        shipped_record,
+        "run_rows",
+        lambda run: [{"statistic": "entropy", "layer": 0, "head": 0, "value": float("abc".index(run))}],
+    )
+    for weights, value in (("now", 1.0), ("other", 2.0), (None, 2.0)):
+        monkeypatch.setattr(scores, "present_weights", lambda name, weights=weights: weights)
+        assert list(scores.recorded_rows("x")["value"]) == [value]
+
+
 @pytest.mark.thorough
 def test_the_command_measures_where_nothing_is_stored(monkeypatch, tmp_path):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "none.duckdb"))
