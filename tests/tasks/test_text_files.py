@@ -12,6 +12,7 @@ from core.studies.attention.measures import in_windows
 from core.studies.attention.statistics import STUDY, StatisticsOptions
 from core.tasks import own
 from core.tasks.own import absolute
+from tests.studies.through_json import rows_of
 
 
 @pytest.fixture
@@ -69,6 +70,16 @@ def test_statistics_of_a_file_count_its_windows(story):
     count = len(in_windows(checkpoint, [SourceText(0, "s", story.read_text(), None, windows=True)]))
     assert {row["n"] for row in rows if row["statistic"] == "entropy"} == {count}
     assert {row["task"] for row in rows} == {str(story)}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("study", ["effective", "norms"])
+def test_studies_with_passes_of_their_own_read_every_window_too(study, story):
+    checkpoint = open_checkpoint("atlas-encoder")
+    count = len(in_windows(checkpoint, [SourceText(0, "s", story.read_text(), None, windows=True)]))
+    rows = [row for row in rows_of(study, {"tasks": [str(story)]}) if row.get("head") is not None and row["n"]]
+    assert count > 1
+    assert {row["n"] for row in rows if row["statistic"] in ("raw", "entropy")} == {count}
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,8 @@ class EffectiveStudy(Attending[EffectiveOptions, EffectiveSums]):
         return studies.attention.measures.EffectiveMeasure(checkpoint)
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        measure.measure(studies.attention.measures.prepare(checkpoint, None, inputs))
+        windows = studies.attention.measures.in_windows(checkpoint, inputs)
+        measure.measure(studies.attention.measures.prepare(checkpoint, None, windows))
 
     def scores(self, options: EffectiveOptions, sums: EffectiveSums) -> list[Result]:
         whole, scores = sums.means.result(), list[Result]()

@@ -120,6 +120,7 @@ class NormMeasure:
 
     def observe(self, pipeline: Any, inputs: Sequence[SourceText]) -> None:
         """Measure norm-based attention. Raises InputError if the model family does not expose value vectors."""
+        inputs = studies.attention.measures.in_windows(self.checkpoint, inputs)
         for start in range(0, len(inputs), studies.attention.measures.ROWS_A_CHUNK):
             prepared = studies.attention.measures.prepare(
                 self.checkpoint, pipeline, inputs[start : start + studies.attention.measures.ROWS_A_CHUNK]
