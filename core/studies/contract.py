@@ -154,7 +154,7 @@ class Study(Generic[O, P]):
 
     def checkpoints(self, options: O) -> list[str]:
         """Return the checkpoints that the options name. A missing checkpoint is reported before the job starts."""
-        named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]
+        named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after", "compare")]
         folders = [folder for value in named for folder in (value if isinstance(value, tuple) else (value,))]
         return [folder for folder in folders if isinstance(folder, str) and folder]
 

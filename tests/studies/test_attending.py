@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from core.capture.running import capture
-from core.errors import InputError
+from core.errors import CheckpointError, InputError
+from core.jobs import worker
 from core.models.encoding import Encoding
 from core.scoring.intervals import Means
 from core.scoring.link_batches import WordTable
@@ -366,6 +367,14 @@ def test_units_are_as_large_as_what_they_read():
         (f"{name}|text|{start}", size) for name in "ab" for start, size in ((0, 288), (32, 288), (64, 144))
     ]
     assert [unit.arguments.stop for unit in effective] == [32, 64, 80] * 2
+
+
+def test_a_missing_second_checkpoint_is_reported_before_the_job_starts():
+    for study in ("features", "redundancy"):
+        options = find_study(study).read({"compare": "atlas-encoder-sst2"})
+        assert find_study(study).checkpoints(options) == ["atlas-encoder", "atlas-encoder-sst2"]
+        with pytest.raises(CheckpointError):
+            worker.divide(study, {"compare": "./no-such"})
 
 
 def test_the_headline_of_typed_texts_names_no_task_that_there_is_not():
