@@ -190,7 +190,7 @@ class Study(Generic[O, P]):
         return records_among(self.kinds, rows)
 
     def headline(self, rows: Sequence[Row]) -> Headline | None:
-        """Summarise a stored run in one sentence, or return None if the run has no rows."""
+        """Summarise a stored run that has rows, or return None if the study has no summary."""
         return None
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -217,7 +217,7 @@ class Study(Generic[O, P]):
         return called.format_map(told)
 
     def typed(self, options: O) -> list[str]:
-        """Return the command-line arguments that reproduce a run, or [] if the study has no command."""
+        """Return the command-line arguments that reproduce a run, or [] if `jobs start` reproduces it."""
         return []
 
     @property
@@ -418,7 +418,7 @@ def provenance_of_run(options: Mapping[str, Any], said: Mapping[str, Any]) -> Pr
 
 @dataclass(frozen=True)
 class Declared:
-    """One option of a study. If the option is required, `default` is MISSING."""
+    """One option of a study. If the option has no default, `default` is MISSING."""
 
     name: str
     hint: Any

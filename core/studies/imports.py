@@ -121,11 +121,11 @@ def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
 
 
 class RowError(ValueError):
-    """Raised if an imported row does not match the record class of its study."""
+    """Raised if a row does not match the record class of its study."""
 
 
 class MissingColumnError(RowError):
-    """Raised if an imported row lacks a required column."""
+    """Raised if a row lacks a required column."""
 
 
 def _check_row(study: str, kind: type, row: Mapping[str, Any], *, undefined: bool = False) -> None:

@@ -23,7 +23,7 @@ def study_modules() -> dict[str, str]:
 
 
 def module_of(name: str) -> str:
-    """Return the name of the Python module that implements a study. Raises JobError for an unknown study."""
+    """Return the name of the Python module that implements a study. Raises JobError for an invalid name."""
     if not re.fullmatch(r"\w+(-\w+)*|\w+(\.\w+)+", name):
         raise JobError(
             f"The name of a study may contain only letters, digits and dashes; got {name!r}. Choose a name from the "

@@ -63,7 +63,7 @@ class SortedBy:
 
 
 class MergedBy:
-    """Marks a tuple of records. When merged, records with equal keys are combined, then sorted by `order` if given."""
+    """Marks a tuple of records. Records with equal keys are merged, after sorting by key and `order` if it is given."""
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None

@@ -15,7 +15,7 @@ from .contract import Need, Study
 
 
 def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
-    """Raise InputError if the checkpoint is missing, if it cannot classify the examples, or if they have no labels."""
+    """Raise InputError if a local checkpoint is missing or cannot classify the examples, or if these have no labels."""
     for name in ("checkpoint", "before", *(["compare"] if options.get("compare") else [])):
         chosen = str(options.get(name) or "")
         if chosen.startswith(("data/", "/", "./", "~")) and _folder(chosen) is None:

@@ -166,7 +166,7 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
     """Add the p-value and the contrast to a copy of a score. The contrast is the part of the log attention weight that
-    distance and word classes do not explain."""
+    query, key and distance do not explain."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head

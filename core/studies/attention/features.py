@@ -146,7 +146,7 @@ OTHERS = "random tokens at similar positions"  # the baseline of all but special
 
 
 def has_special_tokens(features: Iterable[str]) -> bool:
-    """Return True if any of these features is a special token, such as [SEP]."""
+    """Return True if any of these features is a special token, such as [SEP], or the first or last token."""
     return any(name in BY_NAME and BY_NAME[name].special for name in features)
 
 

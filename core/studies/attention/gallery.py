@@ -53,8 +53,8 @@ class InputScores:
 def input_scores(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore, *, by_norms: bool = False
 ) -> Float[np.ndarray, "input layer head"]:
-    """Compute a score for every input and head. Undefined scores are NaN. Raises InputError for a score that needs
-    several inputs."""
+    """Compute a score for every input and head. Undefined scores are NaN. Raises InputError for a score that is not
+    computed from maps alone."""
     scores = InputScores(checkpoint, encodings, score)
     if by_norms:
         run_norms(checkpoint, encodings, [scores])

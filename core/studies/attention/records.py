@@ -67,14 +67,14 @@ class Score(Result):
 
     @classmethod
     def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return the scores of single heads. Rows without a head or without a value are ignored."""
+        """Return the scores of heads and layers. Rows without a layer or without a value are ignored."""
         return [score for score in cls.among(rows) if score.layer is not None and score.value is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelationScore(Score):
-    """The score of a head for a syntactic relation. `accuracy` is how often the head attends most to the related
-    word."""
+    """The score of a head for a syntactic relation. `accuracy` is how often the first word of a link attends most to
+    the second word (backward: gets most attention from it)."""
 
     accuracy: float | None = None
     accuracy_low: float | None = None
@@ -170,7 +170,7 @@ class ChangedInput(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeScore(Result):
-    """The similarity of attention maps before and after fine-tuning, for one head or layer over n inputs."""
+    """The similarity or divergence of maps before and after fine-tuning, for one head or layer over n inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head", "layer")
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -264,7 +264,6 @@ class RepeatedShare(Result):
 
     Attributes:
         draw: draw of random weights, from 1; None for the checkpoint.
-        share: None if there are too few inputs.
         low, high: fractions of heads that are significantly nearer (corrected over heads), and that may be nearer.
     """
 
@@ -312,7 +311,7 @@ class LikenessKept(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSimilarity(Result):
-    """A statistic of the word vectors in one layer over n examples, such as the mean cosine of random pairs."""
+    """The similarity of token vectors, or the entropy of attention, in one layer: the mean over n inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("layer",)
     FIGURE = Figure("value", "{similarity}|{task}")

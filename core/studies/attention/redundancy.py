@@ -51,7 +51,7 @@ class RedundancyOptions(AttendingOptions):
 
 
 class RedundancyStudy(Attending[RedundancyOptions, PatternSums]):
-    """Find each head's nearest head, groups of similar heads, and how stable both are over tasks and fine-tuning."""
+    """Find nearest heads and groups of similar heads, and how stable head distances are over tasks and checkpoints."""
 
     name, options, partial = "redundancy", RedundancyOptions, Pieces[PatternSums]
     question = "Which heads have similar attention patterns?"

@@ -638,7 +638,7 @@ def _placements(
 
 @dataclass(frozen=True)
 class _Nulls:
-    """The sums from which both null models are computed. `flat` holds scores [head] by input and placement."""
+    """The sums from which the four null models are computed. `flat` holds scores [head] by input and placement."""
 
     entries: list[Entry]
     places: list[tuple[Links, ...]]

@@ -68,7 +68,7 @@ class FrameHead(Score):
 
     `baseline` is the weight at the same distance elsewhere, and `exchanged` that in other sentences. There is a p for
     each null model and the largest of them; q is the largest p corrected over heads. `contrast` is the mean log weight
-    adjusted for query, key and distance. The fields `to_...` are mean weights on the previous, next and first word.
+    adjusted for query, key and distance. The fields `to_...` are mean weights on the previous, next and first token.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)

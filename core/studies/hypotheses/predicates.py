@@ -263,7 +263,7 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return True if the hypothesis is about attention to words, not to special tokens."""
+        """Return True for a "looks-at" hypothesis about words, not about special, first or last tokens."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property

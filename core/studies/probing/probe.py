@@ -148,7 +148,7 @@ PLACES = 10  # only the first ten words are numbered
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ProbeOptions:
-    """Options for probing: the checkpoint, the layers, and the properties of words to predict."""
+    """Options for probing: the checkpoint, the properties of words to predict, and the treebank."""
 
     checkpoint: Checkpoint = config.ENCODER
     properties: Annotated[

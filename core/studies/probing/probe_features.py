@@ -160,7 +160,7 @@ def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return the input embeddings of words [word, hidden]. They are scaled to a mean norm of 1 and cached on disk."""
+    """Return the input embeddings [word, hidden], divided by the vocabulary's mean norm. They are cached on disk."""
     size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
     shapes = [(len(tagged.words), size) for tagged in part.sentences]
 

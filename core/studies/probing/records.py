@@ -17,7 +17,7 @@ class Subnetwork(Valued):
     Attributes:
         kind: "curve", a point of magnitude pruning; "subnetwork" (full, good, bad, random); "difference" between two
             subnetworks; "baseline", the constant prediction.
-        share: fraction of pruned weights.
+        share: fraction of pruned weights or components.
         change, change_low, change_high: compared with the unpruned model.
     """
 

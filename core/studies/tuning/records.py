@@ -11,7 +11,7 @@ from ..records import Figure, Result, Valued, picked, stated
 
 @dataclass(frozen=True, kw_only=True)
 class TunedScore(Result):
-    """Scores of one fine-tuned model, mean scores over seeds, or scores of a constant prediction. NaN if undefined.
+    """Scores of a fine-tuned model, means over seeds, or scores of a constant prediction. NaN or None if undefined.
 
     Attributes:
         kind: "run"; "mean" over runs of an initialisation; "baseline", a constant prediction.
@@ -137,7 +137,7 @@ class BestLayer(Valued):
 
 @dataclass(frozen=True)
 class FinetunedTask:
-    """The fine-tuning results for one task, with its main metric."""
+    """Fine-tuning results, with the main metric and the constant prediction of the first task."""
 
     metric: str
     runs: list[TunedScore]
@@ -153,7 +153,7 @@ class FinetunedTask:
 
 
 def finetuned_task(rows: Sequence[Row]) -> FinetunedTask:
-    """Collect the fine-tuning results of one task from result rows."""
+    """Collect fine-tuning results from the result rows of a run, which may be about several tasks."""
     scores = TunedScore.among(rows)
     constant = next(iter(picked(scores, kind="baseline")), None)
     return FinetunedTask(scores[0].metric, picked(scores, kind="run"), picked(scores, kind="mean"), constant)
