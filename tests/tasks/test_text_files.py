@@ -73,13 +73,13 @@ def test_statistics_of_a_file_count_its_windows(story):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("study", ["effective", "norms"])
+@pytest.mark.parametrize("study", ["effective", "norms", "why"])
 def test_studies_with_passes_of_their_own_read_every_window_too(study, story):
     checkpoint = open_checkpoint("atlas-encoder")
     count = len(in_windows(checkpoint, [SourceText(0, "s", story.read_text(), None, windows=True)]))
     rows = [row for row in rows_of(study, {"tasks": [str(story)]}) if row.get("head") is not None and row["n"]]
     assert count > 1
-    assert {row["n"] for row in rows if row["statistic"] in ("raw", "entropy")} == {count}
+    assert {row["n"] for row in rows if row.get("statistic") in ("raw", "entropy", "score share")} == {count}
 
 
 @pytest.mark.parametrize(

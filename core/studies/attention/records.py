@@ -357,7 +357,9 @@ def above_null(
     ]
     if not effects:
         return Headline("No input contains the tokens or relations that this study measures, so it measured no head.")
-    sure = [(score, effect) for score, effect in effects if (score.q or 1) < SIGNIFICANT and effect > 0]
+    sure = [
+        (score, effect) for score, effect in effects if score.q is not None and score.q < SIGNIFICANT and effect > 0
+    ]
     best, _ = max(sure or effects, key=lambda pair: pair[1])
     numbers = f"{best.value:.2f}, compared with {best.baseline:.2f}"
     compared = "the baseline" if exception else f"for {baseline}"

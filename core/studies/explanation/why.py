@@ -245,18 +245,19 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
         chunk: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
         rows = sources(options, chunk.inputs)
-        encodings = [checkpoint.encode(row.text, row.pair) for row in rows[: max(chunk.stop, options.removal)]]
+        windows = studies.attention.measures.in_windows(checkpoint, rows[chunk.start : chunk.stop])
+        inputs = [checkpoint.encode(row.text, row.pair) for row in windows]
         has_few = checkpoint.layers * checkpoint.heads <= MOST_SINGLE_HEADS
         by_head = has_few if options.single_heads is None else options.single_heads
         untrained = models.classifier.random_copy(checkpoint, seed=options.seed)
-        inputs = encodings[chunk.start : chunk.stop]
         layers = (
             *share_sums(checkpoint, inputs, by_head=by_head),
             *(replace(sums, model=RANDOM) for sums in share_sums(untrained, inputs, by_head=by_head)),
         )
         is_first = chunk.start == 0 and options.removal > 0
         is_checked = is_first and capture.contributions.has_position_embeddings(checkpoint)
-        removals = removal(checkpoint, encodings[: options.removal]) if is_checked else ()
+        first = [checkpoint.encode(row.text, row.pair) for row in rows[: options.removal]] if is_checked else []
+        removals = removal(checkpoint, first) if is_checked else ()
         sums = ScoreSums(chunk.checkpoint, chunk.inputs, layers, tuple(removals))
         row_ids = [row.row_id for row in rows[chunk.start : chunk.stop]]
         return Done(WhyPartial((sums,)), provenance(checkpoint, row_ids))
