@@ -252,8 +252,8 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """Return how head outputs (before W_O) change if the query, key or value of a head reads a changed residual stream.
-    `changed_streams` are inputs of the attention sublayer, one for each changed sender."""
+    """Return how head outputs (before W_O) change if the query, key or value of each head has another input.
+    `changed_streams` contains these inputs of the attention sublayer, one for each sender that was changed."""
     block, own = run.stack.blocks[layer], run.layers[layer]
     senders, pairs, length, hidden = changed_streams.shape
     shared = block.qkv(changed_streams.flatten(0, 1)).view(-1, length, 3, block.heads, hidden // block.heads)

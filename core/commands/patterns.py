@@ -73,8 +73,8 @@ class EvaluatePatternsOptions:
     without: Annotated[
         str | None,
         Flag(
-            "source of bundled labels to evaluate on; for this, the classifier is retrained on labels from other "
-            "checkpoints"
+            "source of bundled labels to evaluate on; the evaluated classifier is retrained without the checkpoints of "
+            "this source"
         ),
     ] = None
     seed: Annotated[int, Flag("random seed of the bootstrap intervals", least=0, most=LARGEST_SEED)] = 0

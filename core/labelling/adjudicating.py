@@ -49,7 +49,7 @@ def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect
     if unknown:
         raise InputError(
             f"Every class in the labels must have a predicted probability; {', '.join(unknown)[:200]} has none. "
-            "Classify the maps with these classes first."
+            "First run a classifier that predicts these classes."
         )
     if missing:
         raise InputError(

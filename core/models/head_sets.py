@@ -33,7 +33,7 @@ class HeadSet:
     attending: tuple[int, ...] = ()
 
     def call(self, layer: int) -> int:
-        """Return the index of a layer's attention call in a forward pass; in a hybrid model, the layer index."""
+        """Return the index of the attention call that computes a layer; in a hybrid model, the layer index."""
         return self.first + layer * self.step
 
     def layer_of(self, call: int) -> int:

@@ -291,8 +291,8 @@ def statistics(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
 
 
 def sentence_shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return statistics of the two sentences in each map, in the order of SENTENCE_NAMES. Each statistic has two
-    columns: the smaller value in the first half of the array, and the larger value in the second half.
+    """Return statistics of the two sentences in each map. The first columns are the smaller values of the two
+    sentences, and the other columns the larger values, both in the order of SENTENCE_NAMES.
 
     The border between the sentences is estimated from the map by the split of `two_blocks`. A map that is too short
     for two blocks is one sentence.

@@ -70,7 +70,7 @@ def widened(several: int) -> float:
 
 
 def q_values(p: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, "*axes"]:
-    """Return Benjamini-Hochberg adjusted p values (1995), corrected over heads; NaN for heads that were not tested."""
+    """Return p values adjusted for the number of heads (Benjamini & Hochberg 1995); NaN for heads without a test."""
     q, is_tested = np.full_like(p, np.nan), ~np.isnan(p)
     if is_tested.any():
         q[is_tested] = scipy.stats.false_discovery_control(p[is_tested])

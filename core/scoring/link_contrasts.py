@@ -50,7 +50,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Random queries and keys for computing the contrast of each link. Each draw has three queries and three keys.
+    """Random control positions for each link (pair of words). Each draw consists of three queries and three keys.
 
     `fits` marks valid draws: all other positions are inside the input, between other words, and not linked. The
     positions of invalid draws are undefined.

@@ -37,8 +37,8 @@ class HeadStatistics:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request entropies, distances, and the attention to neighbours and special tokens for each long input. Return
-        None if whole maps are needed."""
+        """List what to compute for each long input: entropies, mean distances, and the attention to neighbours and
+        special tokens. Return None if whole maps are needed."""
         if queries != keys or not all(score.of_sums for score in MAP_SCORES):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]

@@ -92,9 +92,7 @@ Reference = Annotated[
     int,
     Flag("number of training examples from which mean, resample and constant ablation compute replacement outputs"),
 ]
-DrawnRows = Annotated[
-    int, Flag("number of examples that the ablation method resample draws for each input", name="--draws")
-]
+DrawnRows = Annotated[int, Flag("number of examples that --operator resample draws for each input", name="--draws")]
 MeanBy = Annotated[
     str,
     Flag(

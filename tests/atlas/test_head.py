@@ -106,7 +106,7 @@ def test_why_a_head_looks_there_names_the_largest_sort_and_the_earlier_heads_it_
     told = facts(scores, Head(0, 1))
     assert sentence(told) == (
         "The main source of variance in the attention scores of this head is earlier heads, with a share of 0.50 "
-        "[0.45, 0.55] (random weights: 0.10). On the key side, the output of L2H5 explains a share of 0.31 [0.28, "
+        "[0.45, 0.55] (random weights: 0.10). On the key side, the output of L2H5 explains 0.31 [0.28, "
         "0.34] of the variance in the attention scores of this head."
     )
     assert {fact.about for fact in told} == {"why"}

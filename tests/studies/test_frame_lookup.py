@@ -174,7 +174,7 @@ def test_the_picture_is_the_relation_score_and_compares_with_every_other_place()
     assert by_difference[0]["difference"] == pytest.approx((found.score - np.mean(others, axis=0)).max())
     first = by_difference[0]
     later = picture(maps, made, links, LinkReading("later_to_earlier"))
-    assert "between “cook” and “angry”, from the later to the earlier" in headline(later, "cook", "angry")
+    assert "between “cook” and “angry”, from the later to the earlier words" in headline(later, "cook", "angry")
     assert headline(found, "cook", "angry") == (
         f"Head {first['name']} attends from “cook” to “angry” (weight {first['score']:.2f}). "
         f"At the same distance elsewhere in the sentence, the mean weight is {first['same_distance']:.2f}."

@@ -133,7 +133,7 @@ def test_a_head_is_said_to_look_because_of_its_largest_sort_and_to_read_earlier_
         ),
         Fact(
             "why",
-            "On the key side, the output of L1H3 explains a share of 0.30 [0.20, 0.40] of the variance in the "
+            "On the key side, the output of L1H3 explains 0.30 [0.20, 0.40] of the variance in the "
             "attention scores of this head.",
             "a run",
         ),

@@ -65,8 +65,8 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
         str,
         Flag(
             "components to ablate one at a time: heads, layers (all heads of a layer), all-but-one (all heads of a "
-            "layer except one), groups, duplicates, blocks (the attention sublayer of a layer), feedforward (the "
-            "feed-forward sublayer) or layers-whole (both sublayers)"
+            "layer except one), groups (set with --heads), duplicates (heads with similar attention), blocks "
+            "(attention sublayers), feedforward (feed-forward sublayers) or layers-whole (both sublayers)"
         ),
     ] = "heads"
     operator: Annotated[

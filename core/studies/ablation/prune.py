@@ -154,8 +154,8 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Prune heads in the order `name` (determined on `learned`), and predict `tested` after each step. Return the curve
-    and the number format, such as "float32"."""
+    """Prune heads step by step, and evaluate the model on the examples `tested` after each step. The order `name` is
+    determined on `learned`. Also return the number format, such as "float32"."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])

@@ -54,8 +54,8 @@ class SeedsOptions:
     side: Annotated[
         int,
         Flag(
-            "number of values for each of the three random seeds, which form a Latin square; fine-tuning runs as often "
-            "as the square of this number",
+            "number of values of each random seed (output head, sample of examples, order of batches); the number of "
+            "fine-tuning runs is the square of this number (Latin square)",
             least=3,
             most=10,
         ),
@@ -310,7 +310,7 @@ def square(side: int) -> list[tuple[int, int, int]]:
     """List the levels of the three factors for each run in a Latin square. Raises InputError if `side` is below 3."""
     if side < 3:
         raise InputError(
-            "A Latin square must have at least 3 values for each random seed, so that a residual can be estimated; got "
+            "A Latin square must have at least 3 values per random seed, so that a residual can be estimated; got "
             f"{side}. Use more values."
         )
     return [(i, j, (i + j) % side) for i in range(side) for j in range(side)]

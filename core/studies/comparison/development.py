@@ -62,8 +62,8 @@ class DevelopmentOptions(AttendingOptions):
         bool,
         Flag(
             (
-                "compare each head of the last snapshot with its counterpart, the head with matching attention, in "
-                "every other snapshot (default: with the head of the same name)"
+                "compare each head of the last snapshot with the head that has the most similar attention (its "
+                "counterpart) in every other snapshot; by default, with the head of the same name"
             ),
             name="--follow/--places",
         ),

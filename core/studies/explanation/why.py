@@ -283,8 +283,8 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
         for row in each(own[own["score"].str.startswith("composition/") & (own["value"] >= WORTH) & (own["low"] > 0)]):
             earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
             text = (
-                f"On the {side} side, the output of {earlier} explains a share of {number(row)} of the variance in "
-                "the attention scores of this head."
+                f"On the {side} side, the output of {earlier} explains {number(row)} of the variance in the attention "
+                "scores of this head."
             )
             told.append(Fact(self.name, text, row["source"]))
         return told

@@ -269,7 +269,7 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
     way = f"from “{ends[0]}” to “{ends[1]}”"
     if links.direction == "later_to_earlier":
-        way = f"between “{element}” and “{target}”, from the later to the earlier"
+        way = f"between “{element}” and “{target}”, from the later to the earlier words"
     sentence = f"Head {row['name']} attends {way} (weight {row['score']:.2f})"
     if links.borrowed:
         return (

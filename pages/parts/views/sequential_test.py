@@ -67,7 +67,7 @@ def rows_taken(verdicts: Sequence[SequentialTestVerdict]) -> Any:
     return head_picture(
         pd.DataFrame(verdicts, columns=columns),
         Shade("rows"),
-        title="Number of examples on which each head was tested (outlined: it matters)",
+        title="Number of examples on which each head was tested (outlined heads matter)",
         highlight=[Head(int(verdict.layer or 0), int(verdict.head or 0)) for verdict in sure],
         tooltip=("verdict", "effect"),
     )
@@ -138,8 +138,8 @@ def _start() -> None:
     settings = {"what": unit_kind, "operator": operator, "heads": heads, "margin": margin} | how
     job_progress.offer_start("sequential-test", asdict(shared) | settings if shared else None, "Test")
     st.caption(
-        "All undecided heads are tested first after 64 examples, and then again after more examples, up to all. A "
-        "head is decided once its confidence interval lies entirely outside or inside the margin."
+        "After 64 examples, all heads are tested. Undecided heads are tested again after more examples. A head is "
+        "decided once its confidence interval lies entirely outside or inside the margin."
     )
 
 
