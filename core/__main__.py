@@ -74,7 +74,7 @@ COMMANDS = {
     ),
     "analyse": (
         "reproduce:analyse",
-        "Run studies that can measure a checkpoint on a task in one job: a quick plan, all studies, or a selection.",
+        "Analyse a checkpoint on a task with a quick selection of studies, all possible studies, or chosen studies.",
     ),
     "study": ("study_commands:app", "Run a study and print its results as a table."),
     "jobs": ("jobs:app", "List, start, resume and cancel jobs."),

@@ -60,8 +60,8 @@ def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) ->
 
 
 def open_in(folder: Path, name: str) -> BinaryIO:
-    """Open a file in the folder of a checkpoint. Raises the errors of `open_file`. Links out of the allowed folders are
-    refused, unless the folder itself is outside them (a download from the hub)."""
+    """Open a file in the folder of a checkpoint. Raises the errors of `open_file`. Unless the folder itself is outside
+    the allowed folders, as for hub downloads, links out of the allowed folders are refused."""
     return open_file(folder / name, given=config.within(folder))
 
 

@@ -263,8 +263,8 @@ class Computing:
 
 
 def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """Return one ablation target for each head, layer by layer. If `attending` is not empty, only these layers are
-    included."""
+    """Return one ablation target for each head, layer by layer. `attending` lists the layers to include (default:
+    all)."""
     return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 

@@ -236,7 +236,7 @@ class AnalyseOptions:
 
 @of_record(AnalyseOptions, beside=FORMS | PLACES)
 def analyse(asked: AnalyseOptions, form: Form, where: JobPlacement) -> None:
-    """Run studies that can measure a checkpoint on a task in one job: a quick plan, all studies, or a selection.
+    """Analyse a checkpoint on a task with a quick selection of studies, all possible studies, or chosen studies.
 
     With --plan, only the expected time and memory of each study are printed. Each study is stored as its own result,
     which the app's views show. The same command continues after an interruption.

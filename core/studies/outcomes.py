@@ -116,7 +116,7 @@ CHANGES_ALONE = {"read": _metrics, "write": _changes_alone}  # and of one that h
 
 
 def metrics_of(task: Task) -> tuple[str, ...]:
-    """Return the names of the metrics of a task that have intervals. Results are ranked by the first metric."""
+    """Return the names of the task metrics for which intervals are computed. Results are ranked by the first metric."""
     return ("pearson",) if task.is_score else tuple(task.metrics)
 
 

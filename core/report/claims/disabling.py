@@ -306,7 +306,7 @@ PRUNED = 0.4  # of the heads of BERT
 
 @for_each(Part.PRUNE, swept=True, loses=True)
 def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether removing the 40 % least important heads costs at most one point."""
+    """Test whether pruning the least important 40 % of the heads lowers the score by at most one point."""
     curves = readings.prune_curves(result.rows)
     if "importance" not in curves:
         return None

@@ -20,7 +20,7 @@ DECODERS = shipped_set(causal=True).name
 
 
 def classifier(evidence: Evidence) -> list[Measured]:
-    """Collect the F1 score of the bundled pattern classifier on held-out checkpoints, and the label frequencies."""
+    """Collect F1 scores of the bundled classifier for decoders on held-out checkpoints, and the label frequencies."""
     bundled = f"{classifier_registry.BUNDLED}-{DECODERS}-"
     results = [
         result

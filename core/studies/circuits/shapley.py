@@ -49,8 +49,8 @@ class ShapleyOptions(setup.ReferenceOptions):
     orders: Annotated[
         int,
         Flag(
-            "number of orders of heads per example; half of them are random, and the other half are the same "
-            "orders reversed",
+            "number of permutations of the heads per example; half of them are random, and the other half are the "
+            "same permutations reversed",
             least=2,
         ),
     ] = 4

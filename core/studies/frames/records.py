@@ -101,7 +101,7 @@ class FrameHead(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSentence(Result):
-    """The scores of all heads on a sentence or one frame link. Bundled results have no texts, for licence reasons."""
+    """The scores of all heads on a sentence or one frame link. In bundled results, FrameNet sentences have no text."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sentence",)
     id: str

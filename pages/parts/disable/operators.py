@@ -65,7 +65,7 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
             pd.DataFrame(head_effects),
             Axes(x="operator", y="value", low="low", high="high", y_title="change of the loss"),
             rule=0.0,
-            title=f"{name} for each ablation method (95 % CI)",
+            title=f"Change in loss if {name} is ablated (95 % CI)",
             tooltip=["p"],
         )
         st.altair_chart(chart)

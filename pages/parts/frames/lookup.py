@@ -304,7 +304,7 @@ def show_lookup() -> None:
         first, second, text = view_context.checkpoint, view_context.beside, view_context.text or ""
         if not text.strip():
             st.caption("Type a sentence and press Enter, or choose an example.")
-            st.subheader("Search in many sentences at once")
+            st.subheader("Results for sets of sentences")
             show_runs()
             return
         marked = mark(text)

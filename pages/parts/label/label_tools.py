@@ -196,7 +196,7 @@ def retire_one(db: Database, standing: pd.DataFrame, maps: list[str]) -> None:
         row.event: f"{row.annotator}: {row.label}, {Head(row.layer, row.head)} of {row.row_id} (pass {row.passing})"
         for row in rows.rename(columns={"class": "label", "pass": "passing"}).itertuples()
     }
-    with st.expander("Retract another annotator's label"):
+    with st.expander("Retract a label of any annotator"):
         event = st.selectbox("Label", list(event_labels), format_func=event_labels.__getitem__, key="retired_label")
         why = st.text_input(
             "Reason",

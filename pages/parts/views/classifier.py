@@ -130,8 +130,8 @@ def show_results(db: Database, classifier: KnownClassifier, *, counted_above: bo
             "maps that are unlike the training maps; the classifier can still be right about such maps."
         )
         st.caption(
-            "Macro F1 covers only classes with at least ten maps. These classes differ between checkpoints, so a "
-            "checkpoint can have a higher macro F1 than all maps together."
+            "Macro F1 covers only classes with at least ten maps. These classes differ between checkpoints, so "
+            "macro F1 can be higher for one checkpoint than for the maps of all checkpoints."
         )
     left, right = st.columns(2)
     with left:

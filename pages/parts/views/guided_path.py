@@ -212,7 +212,7 @@ def _figure(stored: StoredRun | None, *, is_mine: bool) -> None:
             f"**{'Your' if is_mine else 'The bundled'} result, plotted with the values from Kovaleva et al. 2019**"
         )
         if stored is None:
-            st.info("This figure shows the result of step 3 of the guided path.", icon=":material/insights:")
+            st.info("The figure appears here after step 3 of the guided path.", icon=":material/insights:")
             return
         scores = stored.among(ChangeScore)
         whose = "yours" if is_mine else "the bundled result"
