@@ -73,8 +73,8 @@ class EvaluatePatternsOptions:
     without: Annotated[
         str | None,
         Flag(
-            "source of bundled labels to evaluate on; the evaluated classifier is retrained without the checkpoints of "
-            "this source"
+            "source of bundled labels to leave out: the classifier is first retrained without labels for the "
+            "checkpoints of this source"
         ),
     ] = None
     seed: Annotated[int, Flag("random seed of the bootstrap intervals", least=0, most=LARGEST_SEED)] = 0

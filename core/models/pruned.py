@@ -34,7 +34,7 @@ def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
         known = False
     if not known:
         raise CheckpointError(
-            f"The entry pruned_heads in config.json must list existing heads by layer, such as {{'0': [1]}}, for "
+            f'The entry pruned_heads in config.json must list existing heads by layer, such as {{"0": [1]}}, for '
             f"{layers} layers with {heads} heads each; {name} has {str(said)[:80]}. Correct the entry, or save the "
             "checkpoint again."
         )

@@ -43,11 +43,14 @@ def _report(rows: Sequence[Row]) -> Headline:
     outcome_counts = ", ".join(
         f"{count} {SEVERAL.get(name, name) if count > 1 else name}" for name, count in counts.items()
     )
+    tests = f"Tests of claims, counted for each checkpoint and task: {outcome_counts}."
+    if not outcomes:
+        tests = "No claim was tested."
     errors = len({record.claim for record in records.claims if record.outcome == KNOWN_ERROR})
     are_errors = "claims are known errors" if errors > 1 else "claim is a known error"
     known_errors = f" {errors} other {are_errors} of the sources." if errors else ""
     return Headline(
-        f"Tests of claims, counted for each checkpoint and task: {outcome_counts}.{known_errors}",
+        f"{tests}{known_errors}",
         len(records.steps),
         "studies",
     )

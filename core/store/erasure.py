@@ -37,6 +37,14 @@ def erase_events(db: Database, name: str, *, annotator: str) -> Erasure:
     return _erase(db, name, "events", annotator)
 
 
+def erasable(db: Database) -> list[str]:
+    """Return the names of all people with stored labels, assignments, projects, findings or hypotheses."""
+    tables = ("label_event", "claim", "class_event", "project", "project_event", "finding", "hypothesis_batch",
+              "hypothesis_event")  # fmt: skip
+    every = " UNION ".join(f"SELECT annotator FROM {quoted(table)}" for table in tables)  # noqa: S608 - quoted
+    return [name for (name,) in db.rows(f"SELECT annotator FROM ({every}) WHERE annotator <> '' ORDER BY ALL")]  # noqa: S608
+
+
 def erasures(db: Database) -> list[Erasure]:
     """Return the records of all erasures of personal data, oldest first."""
     cursor = db.rows("SELECT kind, pseudonym, events, annotator, stored FROM erasure ORDER BY ordinal")

@@ -332,9 +332,9 @@ def test_the_fine_tuned_score_that_opens_is_of_the_run_that_compares_initialisat
     texts = said(opened("finetuning/train"))
     answer = next(text for text in texts if text.startswith("**After fine-tuning"))
     assert answer.endswith(
-        "accuracy is 83.9. This score is significantly above a constant prediction. The same model scores 85.0 if "
-        "fine-tuned from random weights and 48.0 without fine-tuning. So this result shows no benefit of "
-        "pre-training.**"
+        "accuracy is 83.9. This score is significantly above a constant prediction. For comparison, the model scores "
+        "85.0 if fine-tuned from random weights and 48.0 without fine-tuning on this task. So this result shows no "
+        "benefit of pre-training.**"
     )
     table = opened("finetuning/train").table[0].value
     assert table.loc["best constant prediction"].tolist() == ["51.7 (always positive)"], "as the answer has it"

@@ -72,6 +72,7 @@ def test_a_name_is_replaced_in_findings_and_hypotheses(db):
     batch = hypotheses.StoredBatch("m", "w", {}, {}, (), (), 1, 0.05, annotator="ada")
     _, (identifier,) = hypotheses.add_batch(db, batch, [(0, 0, "offset", (("offset", "next"),))])
     hypotheses.withdraw(db, identifier, annotator="ada")
+    assert erasure.erasable(db) == ["ada"]
     assert erasure.erase_name(db, "ada", annotator="eve").events == 3
     tables = ("finding", "hypothesis_batch", "hypothesis_event")
     names = [db.cursor().execute(f"SELECT DISTINCT annotator FROM {name}").fetchall() for name in tables]  # noqa: S608

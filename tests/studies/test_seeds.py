@@ -22,7 +22,7 @@ def spread(*, least):
 
 def test_a_correlation_that_is_undefined_in_some_run_is_said():
     said = STUDY.headline([spread(least=None), SHARED])
-    assert "pearson is undefined in some run over 9 runs. The scores have no variance" in said.sentence
+    assert "pearson is undefined in at least one run over 9 runs. The scores have no variance" in said.sentence
     assert "two runs share 2.0 of their 5" in said.sentence
     assert (said.interval, said.baseline) == (
         "The number of shared heads has a 95 % CI of 1.0 to 3.0.",

@@ -27,7 +27,7 @@ class Luck:
 
     @property
     def half(self) -> float:
-        """Return the half-width of the 95 % confidence interval due to seeds alone (Student's t)."""
+        """Return the half-width of the 95 % interval due to seeds alone (Student's t, corrected for several tests)."""
         return _half(self.spread, self.seeds, self.freedom, self.several) if self.spread else 0.0
 
 

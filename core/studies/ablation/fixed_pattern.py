@@ -128,8 +128,8 @@ class FixedPatternStudy(Study[FixedPatternOptions, TunedRuns]):
         task = task_of(change.task).name
         return Headline(
             (
-                f"Fixing the attention patterns of {change.held_heads} heads during fine-tuning changes "
-                f"{change.metric} on {task} by {100 * score:+.1f} points."
+                f"If the attention of {change.held_heads} heads is replaced by fixed patterns during fine-tuning and "
+                f"evaluation, {change.metric} on {task} changes by {100 * score:+.1f} points."
             ),
             change.n,
             "examples",

@@ -124,7 +124,7 @@ class SeedSpread(Result):
     def ends(self) -> str:
         """Format the lowest and the highest score of fine-tuning runs as text."""
         if self.least is None or self.most is None:
-            return "is undefined in some run"
+            return "is undefined in at least one run"
         return f"ranges from {100 * self.least:.1f} to {100 * self.most:.1f}"
 
 

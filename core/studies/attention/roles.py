@@ -165,7 +165,7 @@ class RolesStudy(Attending[RolesOptions, RoleSums]):
         scores = [score for score in of_first if score.has and score.statistic == score.role]
         named = {role: {s.name for s in scores if s.role == role} for role in dict.fromkeys(s.role for s in scores)}
         counts = {role: len(names) for role, names in named.items()}  # a head has one row for each task
-        heads, n = len({score.name for score in scores}), max(int(score.n or 0) for score in every)
+        heads, n = len({score.name for score in scores}), max(int(score.n or 0) for score in of_first)
         counted = ", ".join(f"{role} ({count} head{'s' * (count != 1)})" for role, count in counts.items())
         heads_have = "1 head has" if heads == 1 else f"{heads} heads have"
         counted = f" The role{' is' if len(counts) == 1 else 's are'} {counted}." if counted else ""

@@ -292,14 +292,16 @@ class WhyStudy(Study[WhyOptions, WhyPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         every = picked(SortScore.among(rows), statistic="score share")
         scores = picked(every, checkpoint=every[0].checkpoint, task=every[0].task)
-        largest = max(scores, key=lambda score: score.value)
         by_head: dict[tuple[int, int], SortScore] = {}
         for score in scores:
             if score.value > getattr(by_head.get((score.layer, score.head)), "value", -np.inf):
                 by_head[score.layer, score.head] = score
         counts = {sort: sum(score.feature == sort for score in by_head.values()) for sort in ATLAS_SORTS}
-        *most, last = [f"{sort} for {count} head{'s' * (count != 1)}" for sort, count in counts.items() if count]
-        counted = f"{', '.join(most)} and {last}" if most else last
+        sources = [f"{sort} for {count} head{'s' * (count != 1)}" for sort, count in counts.items() if count]
+        if not sources:
+            return Headline("The result contains no defined share of variance.")
+        counted = " and ".join(filter(None, (", ".join(sources[:-1]), sources[-1])))
+        largest = max(scores, key=lambda score: score.value)
         return Headline(
             (
                 f"Among {len(by_head)} heads, the main source of variance in attention scores is {counted}. The "

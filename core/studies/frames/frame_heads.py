@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Filter:
-    """Rules for selecting annotated sentences. By default, they have the values of the paper. None turns a rule off.
+    """Rules for selecting annotated sentences. The defaults are those of the paper or its notebook. None: no limit.
 
     Attributes:
         longest_sentence: at most this many tokens of nltk.word_tokenize (section 4.2).

@@ -91,7 +91,7 @@ def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
 
 
 def where_from(parts: Sequence[UnitPart]) -> dict[str, Any]:
-    """Merge the provenance of work units. List each example ID once, and take all other fields from the first unit."""
+    """Merge the provenance of work units: each example ID once, and the fields in SAID_ONCE from the first unit."""
     said = [json.loads(part.provenance) for part in parts]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())

@@ -173,7 +173,9 @@ class FinetuneStudy(Study[FinetuneOptions, TunedRuns]):
         if floor is not None:
             is_above = not not_shown(scores, best)
             significance = f" This score is {'' if is_above else 'not '}significantly above a constant prediction."
-        comparison = f" The same model scores {' and '.join(others)}.{no_gain}" if others else ""
+        comparison = (
+            f" For comparison, the model scores {' and '.join(others)} on this task.{no_gain}" if others else ""
+        )
         starts = {"random": "After fine-tuning from random weights", "untrained": "Without fine-tuning",
                   "frozen": "After training only the classifier"}  # fmt: skip
         after = starts.get(str(best.initialisation), "After fine-tuning")

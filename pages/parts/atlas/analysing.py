@@ -74,8 +74,8 @@ def _show_plan(checkpoint: str) -> None:
     more = f", and {', '.join(unknown)} without an estimate" if unknown else ""
     st.markdown(
         f"**{spoken}: about {job_progress.duration(max(plan.seconds(chosen), 1))}{more}**, and up to "
-        f"{least * plan.cores / 1000000000.0:.1f} GB of memory. You can stop the analysis at any time. If the app "
-        "restarts, the analysis continues. The views show its results when it is done."
+        f"{least * plan.cores / 1000000000.0:.1f} GB of memory. You can stop and resume the analysis. If the app "
+        "restarts, resume it on “Results > Jobs”. The views show its results when it is done."
     )
     if st.button("Run the analysis", type="primary", key="analysis_start", disabled=not chosen):
         with clear_errors():

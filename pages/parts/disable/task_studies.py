@@ -25,7 +25,6 @@ from core.studies.ablation.records import (
 )
 from core.studies.contract import declared
 from core.studies.outcomes import Metric
-from core.tasks.glue import task_of
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -152,12 +151,11 @@ def _cut(rows: list[Row]) -> int:
     _without(cuts, {cut.name: cut.with_edges for cut in cuts}, Unmodified.among(rows)[0])
     for contrast in LinkContrast.among(rows):
         if contrast.value is not None and contrast.low is not None:
-            is_score = task_of(contrast.task).is_score
-            changed = "the predicted score" if is_score else "the difference between the two largest logits"
             st.markdown(
-                f"Blocking attention along {plain(contrast.first)} links in all layers changes {changed} by "
-                f"{contrast.value:+.2g} more (95 % CI {contrast.low:.2g} to {contrast.high:.2g}) than blocking "
-                f"attention along {plain(contrast.other)} links. In {contrast.n} examples, {contrast.links} links of "
+                f"Blocking attention along {plain(contrast.first)} links in all layers changes the prediction (a "
+                f"score, or the difference between the two largest logits) by {contrast.value:+.2g} more (95 % CI "
+                f"{contrast.low:.2g} to {contrast.high:.2g}) than blocking attention along {plain(contrast.other)} "
+                f"links. In {contrast.n} examples, {contrast.links} links of "
                 "each kind were blocked. Links of both kinds have the same distances."
             )
     return max(*(cut.n for cut in cuts), *(untouched.n for untouched in Unmodified.among(rows)))
@@ -208,7 +206,7 @@ def _separators(rows: list[Row]) -> int:
             "A norm is the attention weight times the length of the transformed value vector. If attention to "
             "separators is a no-op, their share of the norms is smaller than their share of the weights."
         )
-        st.caption("The dashed line is the share of separators among all tokens.")
+        st.caption("In this chart, the dashed line is the share of separators among all tokens.")
     columns = ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",
                "gradient_other", "ratio", "ratio_low", "ratio_high"]  # fmt: skip
     show_table(pd.DataFrame(layers, columns=columns).dropna(axis=1, how="all"))

@@ -310,7 +310,8 @@ def _headline(summary: FrameSummary, count: int) -> None:
         f"length (possible for {summary.exchangeable} {plain(summary.average)})."
     )
     st.caption(
-        "Baseline 3 is the weight that other query words give to the same key. Baseline 4 is computed in the same "
+        "Baseline 3 is the weight that other query words give to the same key, after the mean weight at each distance "
+        "is subtracted. Baseline 4 is computed in the same "
         "way, after special tokens are left out and the remaining weights are rescaled to sum to 1."
     )
     st.caption(

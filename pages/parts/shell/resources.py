@@ -326,7 +326,7 @@ def open_checkpoint(
 
 def _head_of(name: str) -> "HeadKind":
     """Return the head to open; encoder-decoders need their language head, which generates the input of the decoder."""
-    return "none" if parts_of(split_revision(name)[0]) == ("",) else "language"
+    return "none" if parts_of(name) == ("",) else "language"
 
 
 def _captured(encoding: "Encoding", maps: AttentionMaps, *, words: bool) -> Shown:

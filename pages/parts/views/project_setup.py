@@ -192,7 +192,7 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
 
 def erase_person(db: Database, by: str) -> None:
     """Erase the name or events of a person, after confirmation."""
-    name = st.selectbox("Person", labels.annotators(db), index=None, key="erase_person")
+    name = st.selectbox("Person", erasure.erasable(db), index=None, key="erase_person")
     kinds = {
         "only the name (labels stay under a pseudonym)": erasure.erase_name,
         "the name and all labels": erasure.erase_events,

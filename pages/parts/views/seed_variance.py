@@ -87,10 +87,8 @@ def _spread(spread: SeedSpread) -> None:
     predict = "run predicts" if spread.constant == 1 else "runs predict"
     constant = f" {spread.constant} {predict} the same class for every example." if spread.constant else ""
     if spread.deviation is None:
-        st.markdown(
-            f"The {plain(spread.metric)} {plain(spread.ends)}, so its standard deviation over runs is "
-            f"undefined.{constant}"
-        )
+        why = "only one run is stored" if spread.n == 1 else f"the {spread.metric} {spread.ends}"
+        st.markdown(f"The standard deviation over runs is undefined, because {plain(why)}.{constant}")
         return
     st.markdown(
         f"The standard deviation over {spread.n} runs is **{100 * spread.deviation:.1f}** points of "

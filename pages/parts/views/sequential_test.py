@@ -139,7 +139,8 @@ def _start() -> None:
     job_progress.offer_start("sequential-test", asdict(shared) | settings if shared else None, "Test")
     st.caption(
         "After 64 examples, all heads are tested. Undecided heads are tested again after more examples. A head is "
-        "decided once its confidence interval lies entirely outside or inside the margin."
+        "decided once its confidence interval lies entirely outside or inside the margin. A head is stopped early if a "
+        "decision is unlikely."
     )
 
 

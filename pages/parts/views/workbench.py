@@ -64,7 +64,7 @@ def pick_beside() -> str:
 
 def pick_part(name: str | None) -> str:
     """Ask for the stack of an encoder-decoder: encoder, decoder or cross; "" for other models."""
-    parts = parts_of(resources.split_revision(name)[0]) if name else ("",)
+    parts = parts_of(name) if name else ("",)
     if parts == ("",):
         return ""
     return url.pick(
