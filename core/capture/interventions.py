@@ -207,8 +207,8 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
     known_operator(name)
     if source is not None and name not in FROM_REFERENCE:
         raise InterventionError(
-            f'The ablation method "{name}" uses no reference inputs; got outputs for "{source.operator}". Leave out '
-            f'these outputs, or choose the method "{source.operator}".'
+            f'The ablation method "{name}" takes no replacement outputs; got outputs for "{source.operator}". Omit '
+            f'them, or choose the method "{source.operator}".'
         )
     if name in FROM_REFERENCE:
         other = f'outputs for "{source.operator}"' if source is not None else "none"

@@ -61,7 +61,7 @@ class CodebookMeasures:
 
 
 def measured(weights: Map, *, separators: Sequence[int] = (), causal: bool = False) -> CodebookMeasures:
-    """Measure the columns and diagonal lines of a map whose rows sum to 1. Ignore the first row of a causal map."""
+    """Measure how strong the columns and diagonal lines of a map are. The first row of a causal map is ignored."""
     rows = np.asarray(weights, dtype=np.float64)
     considered = rows[1:] if causal and len(rows) > 1 else rows
     faint = (considered >= FAINT).mean(0)

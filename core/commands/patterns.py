@@ -54,7 +54,9 @@ FILE_ENDING = ".safetensors"
 class EvaluatePatternsOptions:
     """Options for evaluating a pattern classifier: the classifier and the files of labelled maps."""
 
-    maps: Annotated[Path, Flag(".npz file of attention maps by key: square float arrays whose rows sum to 1")]
+    maps: Annotated[
+        Path, Flag(".npz file with one attention map per array name (key): a square float array whose rows sum to 1")
+    ]
     labels: Annotated[Path, Flag('.jsonl file of labels with one line per map: {"key": ..., "class": ...}')]
     classifier: Annotated[
         str, Flag('classifier to use: "bundled", the name of a stored one, or a .safetensors file')

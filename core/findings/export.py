@@ -65,7 +65,7 @@ def bibtex(findings: Sequence[Finding]) -> str:
 
 
 def svgs(findings: Sequence[Finding]) -> dict[str, str]:
-    """Draw the figures of findings as SVG in the colours of the light theme. Returns a dictionary by file name."""
+    """Draw the figures of findings as SVG in the colours of the light theme, and return each SVG by its file name."""
     charts = {
         name: checked_picture(picture) | {"config": theme.of_saved_charts()}
         for finding in findings

@@ -110,7 +110,7 @@ def jobs_of(db: Database, study: str) -> list[BriefJob]:
 
 
 def progress(db: Database, job: str) -> JobProgress:
-    """Return the progress of a job: how many units, and how much of their size, have been processed."""
+    """Return the progress of a job: numbers and sizes of units, in total and finished, and computing time."""
     return JobProgress.of(jobs.progress(db, job))
 
 

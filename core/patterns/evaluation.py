@@ -150,7 +150,7 @@ def group_numbers(groups: Sequence[str]) -> Numbers:
 
 
 def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
-    """Draw bootstrap samples of groups. Return the total counts of each sample, as an array [sample, *rest]."""
+    """Draw bootstrap samples of groups, and sum the counts over the groups in each sample; shape [sample, *rest]."""
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)
     return np.tensordot(drawn, counts, axes=1)

@@ -48,8 +48,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """The checkpoint and data of measured numbers. `official` lists the tasks that were measured on the dev examples of
-    GLUE, and `missing` states why a number is missing."""
+    """The checkpoint and data from which numbers were measured. `official` lists the tasks that were measured on the
+    dev examples of GLUE, and `missing` states why a number is missing."""
 
     checkpoint: str
     official: tuple[str, ...] = ()

@@ -384,8 +384,8 @@ class _Batch:
     def reduced(
         self, gathered: Float[np.ndarray, "place head"], by: np.ufunc
     ) -> Float[np.ndarray, "batch mark feature head"]:
-        """Reduce the attention to the marked keys of each group to one value, with a ufunc such as np.add. NaN for
-        groups without marked keys."""
+        """Combine the attention values of each group of marked keys with a ufunc such as np.add. NaN for groups without
+        marked keys."""
         reduced = np.full((int(np.prod(self.shape)), gathered.shape[1]), np.nan)
         if len(self.starts):
             exact = gathered.astype(np.float64) if by is np.add else gathered  # maxima need no higher precision

@@ -133,9 +133,8 @@ class Opening:
                 # A cursor is in use; the cursors before it are closed by now
                 if time.monotonic() > last:
                     raise StoreError(
-                        f"The database {self.path} must be closed, for example to reopen it after a failure, but "
-                        "another statement is still reading it. Repeat the last step in a moment; everything stored "
-                        "before is safe."
+                        f"The database {self.path} cannot be closed now, because another statement is still reading "
+                        "it. Repeat the last step in a moment; everything stored before is safe."
                     ) from error
             time.sleep(0.01)
 

@@ -156,7 +156,8 @@ def _places(columns: Sequence[str], name: str) -> dict[str, int]:
     if first is None:
         raise InputError(
             f'A table must have a column called "sentence"; {name} has no "sentence" (it has '
-            f"{', '.join(filter(None, columns))[:120] or 'no columns'}). Rename the column of sentences."
+            f"{', '.join(filter(None, columns))[:120] or 'no columns'}). Give this name to the column that contains "
+            "the sentences."
         )
     if twice:
         raise InputError(f'Column names must be unique; {name} has "{twice[0]}" twice. Rename one of the two columns.')

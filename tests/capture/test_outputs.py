@@ -236,7 +236,7 @@ def test_what_has_no_source_is_refused_in_a_sentence():
         sweep(checkpoint, some, [CHOSEN], "mean")
     with pytest.raises(InterventionError, match='got outputs for "mean"'):
         sweep(checkpoint, some, [CHOSEN], "resample", source=mean_outputs(checkpoint, some))
-    with pytest.raises(InterventionError, match='"zero" uses no reference inputs; got outputs for "mean"'):
+    with pytest.raises(InterventionError, match='"zero" takes no replacement outputs; got outputs for "mean"'):
         sweep(checkpoint, some, [CHOSEN], "zero", source=mean_outputs(checkpoint, some))
     with pytest.raises(InputError, match="must have corresponding tokens"):
         Alignment(()).within(some[0], some[1])

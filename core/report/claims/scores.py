@@ -191,7 +191,7 @@ def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.TUNING)
 def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Check whether published scores in Table 1 equal the score of a constant prediction, to the printed digit."""
+    """Check whether published scores in Table 1 equal the score of a constant prediction, to the last printed digit."""
     cells = [cell for cell in printed(result.task or "") if cell.source == PAPER and cell.constant]
     tuning = finetuned_task(result.rows)
     if not cells or tuning.constant is None:

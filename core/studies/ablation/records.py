@@ -213,7 +213,7 @@ class RankCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PruneStep(Result):
-    """The metric after `removed` heads are pruned. `low` and `high` are `baseline` plus the interval of the change."""
+    """The metric after pruning `removed` heads. `low` and `high` are the bounds of the change, added to `baseline`."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("step",)
     FIGURE = Figure("score", "{metric}, heads removed by {order}", "{share:.0%} of heads")

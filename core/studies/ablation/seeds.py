@@ -71,7 +71,7 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """One fine-tuning run in a Latin square of three random seeds. `importance` is measured on each half of the dev
+    """One fine-tuning run in a Latin square of three kinds of seeds. `importance` is measured on each half of the dev
     examples, as [half, layer, head]."""
 
     seeds: Seeds

@@ -140,7 +140,10 @@ class TranslationOptions:
     limit: FirstRows = 300
     order_rows: Annotated[
         int,
-        Flag("number of training examples for the pruning order, the baseline and the best alignment head", least=2),
+        Flag(
+            "number of training examples that determine the pruning order, the baseline and the best alignment head",
+            least=2,
+        ),
     ] = 300
     dtype: Dtype = "float32"
     seed: Seed = 0

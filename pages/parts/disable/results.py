@@ -129,7 +129,9 @@ def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> 
     with left:
         title = f"Change in {metric} if one head is disabled (unmodified model: {untouched:.1f})"
         st.altair_chart(_picture(variants, metric, title), width="content")
-        st.caption("Outlined heads have a significant effect after correction, or are listed in the URL of this page.")
+        st.caption(
+            "Heads are outlined if their effect is significant after correction, or if the URL of this page names them."
+        )
     with right:
         scores = pd.DataFrame([_score(variant, baseline, metric) for variant in variants])
         axes = Axes(x="rank", y="score", low="low", high="high", name="name", y_title=f"{metric} × 100")

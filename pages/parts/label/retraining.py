@@ -265,7 +265,7 @@ def _watch(db: Database, class_set: str) -> None:
             disabled=not new,
             help="Trains a new pattern classifier on your labels and, unless you exclude them, the bundled labels. The "
             "new classifier suggests labels from then on, unless one of its scores is significantly worse than before "
-            "or you may not select classifiers.",
+            "or you lack the right to select classifiers.",
         ):
             mine = snapshot(db, class_set)
             labelled = mine if only_mine else with_bundled(mine)

@@ -227,7 +227,7 @@ def show(tools: DeltaGenerator) -> None:
         )
         st.caption(
             "Dawid-Skene and MACE jointly estimate the classes of maps and the skills of annotators. These estimates, "
-            "and the confusions under *Annotators*, also use the annotator's own labels."
+            "and the confusion matrices under *Annotators*, also use the labels of the compared annotator."
         )
 
 
