@@ -17,7 +17,8 @@ from .parameters import with_form
 def atlas(
     checkpoint: Checkpoint,
     task: Annotated[
-        str | None, typer.Option(help="list only scores that were measured on this task (default: scores on all tasks)")
+        str | None,
+        typer.Option(help="list only scores measured on this task, and scores without a task (default: all)"),
     ] = None,
     score: Annotated[
         list[str] | None,

@@ -150,8 +150,7 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
     source, target = Path(file).expanduser().resolve(), database.expanduser().resolve()
     if not _is_file(source):
         raise StoreError(
-            f"A backup must be an existing file that the command `backup` wrote; got {source}. Give the path of such a "
-            "file."
+            f"The backup to restore must be an existing file; there is no file at {source}. Correct the path."
         )
     _must_be_new(target, "A restored database")
     if log := next((log for log in _logs(target) if os.path.lexists(log)), None):

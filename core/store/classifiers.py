@@ -77,7 +77,9 @@ def one_classifier(db: Database, classifier: str) -> Row:
     (about,) = found
     for name in _JSON:
         if why := misfit("classifier", name, about[name]):
-            raise StoreError(f"The classifier {about['title'][:60]!r} cannot be read: {why}. Train another one.")
+            raise StoreError(
+                f"The classifier {about['title'][:60]!r} in the database cannot be read: {why}. Train another one."
+            )
     return about | {name: json.loads(about[name]) for name in _JSON}
 
 

@@ -92,7 +92,9 @@ def test_a_spoiled_row_is_refused_by_an_import_and_left_out_by_readers(case, sto
 def test_a_spoiled_classifier_is_named_when_it_is_opened(column, stored):
     ((name,),) = stored.cursor().execute("SELECT classifier FROM classifier").fetchall()
     spoil(stored, "classifier", column, "5")
-    with pytest.raises(AtlasError, match=f"'A sound classifier' cannot be read: classifier.{column} must be a JSON"):
+    with pytest.raises(
+        AtlasError, match=f"'A sound classifier' in the database cannot be read: classifier.{column} must be a JSON"
+    ):
         classifiers.one_classifier(stored, name)
 
 

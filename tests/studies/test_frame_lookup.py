@@ -200,7 +200,7 @@ def test_without_another_place_the_bundled_sentences_stand_beside_it():
     assert (found.places, found.borrowed, first["same_distance"]) == (1, 70, 0.25)
     assert first["difference"] == pytest.approx(found.score.max() - 0.25)
     assert (
-        "The baseline is the mean weight of 70 token pairs at the same distance in the bundled sentences: 0.25."
+        "The baseline is the mean weight at 70 positions with the same distance in the bundled sentences: 0.25."
         in headline(found, "cook", "angry")
     )
 

@@ -141,7 +141,8 @@ class TranslationOptions:
     order_rows: Annotated[
         int,
         Flag(
-            "number of training examples that determine the pruning order, the baseline and the best alignment head",
+            "number of training examples that determine the pruning order and, for word alignment, the position-based "
+            "baseline and the best head",
             least=2,
         ),
     ] = 300

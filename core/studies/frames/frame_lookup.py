@@ -273,9 +273,9 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
     sentence = f"Head {row['name']} attends {way} (weight {row['score']:.2f})"
     if links.borrowed:
         return (
-            f"{sentence}, which ranks first among {len(rows)} heads. The baseline is the mean weight of "
-            f"{links.borrowed:,} token pairs at the same distance in the bundled sentences: "
-            f"{row['same_distance']:.2f}. The sentence itself has no other pair at this distance."
+            f"{sentence}, which ranks first among {len(rows)} heads. The baseline is the mean weight at "
+            f"{links.borrowed:,} positions with the same distance in the bundled sentences: "
+            f"{row['same_distance']:.2f}. The sentence itself has no other such position."
         )
     if links.places == 1:
         return f"{sentence}. The sentence has no other pair of tokens at the same distance for comparison."

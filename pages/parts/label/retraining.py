@@ -237,11 +237,11 @@ def offer_retraining(db: Database, class_set: str) -> None:
 def offer_only_mine(class_set: str, container: Any = st) -> bool:
     """Ask whether to train without the bundled labels, if there are any; return the answer."""
     return class_set not in labelled_folders() or container.toggle(
-        "Train on my labels only",
+        "Train without the bundled labels",
         key="only_mine",
-        help=f"If off, the classifier is trained on the bundled labels and yours, and each of your labels counts "
-        f"{OWN_COPIES} times. It is evaluated by cross-validation, which includes maps that you labelled. "
-        f"Training on your labels alone is useful if you have at least about {ENOUGH_ALONE}.",
+        help=f"If off, the classifier is trained on the bundled labels and on the labels in this database, each of "
+        f"which counts {OWN_COPIES} times. It is evaluated by cross-validation, which includes the maps of these "
+        f"labels. Training without the bundled labels is useful with about {ENOUGH_ALONE} labels or more.",
     )
 
 
@@ -263,9 +263,9 @@ def _watch(db: Database, class_set: str) -> None:
             icon=":material/model_training:",
             key="retrain",
             disabled=not new,
-            help="Trains a new pattern classifier on your labels and, unless you exclude them, the bundled labels. The "
-            "new classifier suggests labels from then on, unless one of its scores is significantly worse than before "
-            "or you lack the right to select classifiers.",
+            help="Trains a new pattern classifier on the labels in this database and, unless you exclude them, the "
+            "bundled labels. The new classifier suggests labels from then on, unless one of its scores is "
+            "significantly worse than before or you lack the right to select classifiers.",
         ):
             mine = snapshot(db, class_set)
             labelled = mine if only_mine else with_bundled(mine)

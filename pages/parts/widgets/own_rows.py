@@ -105,7 +105,7 @@ def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False)
         ask_lines(f"own_{key}")
         st.text_input("Name", key=f"own_{key}_name", placeholder="sentences", max_chars=40)
         st.toggle(
-            "Fine-tune a model on these examples",
+            "These examples will be used for fine-tuning",
             key=f"own_{key}_learned",
             help="If on, every fifth labelled example is held out for evaluation, and the other examples are used "
             "for training. If off, all examples are used for evaluation. A column “split” takes precedence.",
