@@ -405,7 +405,9 @@ class Sharing:
     classifier: Annotated[
         str | None, Flag("name of a stored classifier (default: the classifier that suggests labels)")
     ] = None
-    seed: Annotated[int, Flag("random seed for sampling examples", least=0, most=LARGEST_SEED)] = 0
+    seed: Annotated[
+        int, Flag("random seed for sampling examples and for bootstrap intervals", least=0, most=LARGEST_SEED)
+    ] = 0
 
 
 @of_record(Sharing, beside=FORMS | PLACES)

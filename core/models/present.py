@@ -77,7 +77,7 @@ def stamp_of(name: str) -> int:
 
 
 def model_folder(folder: Path, name: str) -> Path | None:
-    """Return the folder of a model or, for a LoRA adapter, of its base model; None if the base model is missing.
+    """Return the folder of a model or, for a LoRA adapter, of its base model; None if the base model cannot be read.
 
     Raises CheckpointError for an unreadable adapter.
     """

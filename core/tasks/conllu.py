@@ -41,8 +41,8 @@ def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
         lines = lines_of(read_text(file, given=True))
     except OSError as error:
         raise InputError(
-            f"A treebank file must be readable CoNLL-U in UTF-8; {file} cannot be read ({type(error).__name__}). "
-            "Choose another file."
+            f"A treebank file must be a readable file; {file} cannot be read ({error.strerror or error}). Choose "
+            "another file."
         ) from error
     sentences, document = [], ""
     for block in _blocks(lines):

@@ -155,7 +155,7 @@ def _places(columns: Sequence[str], name: str) -> dict[str, int]:
     first = next((column for column in _PAIRS if column in columns), None)
     if first is None:
         raise InputError(
-            f'A table must have a column called "sentence"; {name} has no "sentence" (it has '
+            f'A table must have a column called "sentence" (or {", ".join(list(_PAIRS)[1:])}); {name} has none (it has '
             f"{', '.join(filter(None, columns))[:120] or 'no columns'}). Give this name to the column that contains "
             "the sentences."
         )

@@ -111,7 +111,7 @@ def test_a_stored_report_is_shown_in_order_with_its_claims(db):
     assert not page.exception
     assert not page.error
     assert [one.value for one in page.header] == [
-        "Published claims and whether they hold for these models",
+        "Claims and whether they hold for these models",
         "Heads on frame-semantic links",
         "Change in attention after fine-tuning",
     ]

@@ -59,8 +59,8 @@ def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("words,label\na,b\n", 'mail.csv has no "sentence" (it has words, label)'),
-        ("", 'has no "sentence" (it has no columns)'),
+        ("words,label\na,b\n", "mail.csv has none (it has words, label)"),
+        ("", "has none (it has no columns)"),
         ("sentence,label\n", "mail.csv has no sentences below the first line"),
         ("sentence,label,label\na,b,c\n", '"label" twice'),
         ("sentence,label\na,x\n,y\n", "row 2 of mail.csv has no sentence"),

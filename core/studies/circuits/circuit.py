@@ -290,8 +290,9 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             f"than {circuit.margin_share:.0%}.",
             circuit.n,
             "pairs of inputs",
-            f"An edge matters if patching the edge changes the logit difference between the two inputs of a pair by "
-            f"more than {circuit.margin_share:.0%}. With {1 - circuit.alpha:.0%} confidence, all verdicts are correct.",
+            f"An edge matters if patching it changes the logit difference, on average over pairs, by more than "
+            f"{circuit.margin_share:.0%} of its mean change from one input of a pair to the other. With "
+            f"{1 - circuit.alpha:.0%} confidence, all verdicts are correct.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -73,7 +73,7 @@ def show(tools: DeltaGenerator) -> None:
     disputes, (queue_name, maps_payload) = cached_queue[1:]
     if not disputes:
         st.success(
-            "No map needs a decision: all labels agree, or all disagreements have been resolved.",
+            "No map needs a decision: all labels agree with each other and with the classifier, or have been decided.",
             icon=":material/done_all:",
         )
     send_maps(maps_payload)

@@ -158,7 +158,7 @@ def downloads(records: Records, about: About) -> None:
 def claims_table(records: Records) -> None:
     """Show one line per claim, one column per checkpoint; each sentence links to its figure."""
     checkpoints = list(dict.fromkeys(claimed.checkpoint for claimed in records.claims))
-    st.header("Published claims and whether they hold for these models", anchor="claims")
+    st.header("Claims and whether they hold for these models", anchor="claims")
     heads = ["claim", "source", *(plain(short(name)) for name in checkpoints)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for claims in records.by_claim().values():
