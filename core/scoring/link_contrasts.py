@@ -71,8 +71,8 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """The six (query, key) positions of each valid random draw. The contrast is the log attention summed over the first
-    three positions, minus the sum over the last three."""
+    """Six (query, key) positions for each valid random draw. The contrast of a draw is the sum of the log attention at
+    the first three positions minus the sum at the last three."""
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -107,7 +107,7 @@ def hexagons_of_inputs(
     causal: bool,
     seeds: Sequence[Sequence[int]],
 ) -> Hexagons:
-    """Draw random control positions (hexagons) for each link between words. All inputs must have equal length.
+    """Draw random control positions (hexagons of six positions) for each link. All inputs must have equal length.
 
     `is_taken` receives the link index, the word of the query and the word of the key of each draw, and returns whether
     no other cell of that link may be in this pair.

@@ -22,7 +22,7 @@ def test_each_pair_of_levels_of_two_seeds_meets_once(side):
 
 def test_a_square_of_two_is_refused():
     """Whether a table of seeds is asked for, or a study with this option."""
-    message = r"at least 3 values for each random seed, so that a residual can be estimated; got 2\. Use more values\.$"
+    message = r"at least 3 values per random seed, so that a residual can be estimated; got 2\. Use more values\.$"
     with pytest.raises(InputError, match=message):
         square(2)
     with pytest.raises(InputError, match="side of the study seeds must be at least 3 and at most 10; got 2"):

@@ -50,7 +50,7 @@ class FixedPatternOptions:
         str,
         Flag(
             "heads whose attention is fixed to the pattern of --operator; by default, all heads except the last of "
-            "each layer have fixed patterns, and several patterns take turns"
+            "each layer are fixed, with different patterns for neighbouring heads"
         ),
     ] = ""
     operator: Annotated[

@@ -63,7 +63,7 @@ class SeedsOptions:
     train_rows: Annotated[
         int | None, Flag("number of training examples in each sample (default: half of all training examples)", least=2)
     ] = None
-    top: Annotated[int, Flag("number of most important heads whose overlap between runs is measured", least=1)] = 10
+    top: Annotated[int, Flag("number of the most important heads that are compared between runs", least=1)] = 10
     limit: Annotated[int, Flag("number of dev examples on which the importance of heads is measured", least=4)] = 400
     seed: Seed = 0
     out: Out = None

@@ -86,7 +86,7 @@ class SequentialTestOptions(AblationOptions, setup.ReferenceOptions):
     survivors: Annotated[
         bool,
         Flag(
-            "after the test, also use all examples to measure how ablating the heads that matter changes the metric",
+            "after the test, also measure on all examples how the metric changes if a head that matters is ablated",
             name="--survivors/--verdicts-only",
         ),
     ] = True

@@ -45,7 +45,7 @@ class EdgeEffectsOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class EdgePartial:
-    """The effects of named edges, and of the edges compared with them, on the input pairs of one unit of work.
+    """The effects of the named edges and of their comparison edges, on the input pairs of one unit of work.
 
     Attributes:
         names: such as "L1H2>L3H4.q".

@@ -125,8 +125,8 @@ def _start() -> None:
             key="heads",
             placeholder="default: all heads except one in each layer",
             help="Enter the heads that get a fixed attention pattern. By default, these are all heads except the "
-            "last head of each layer. These heads attend to the current, previous, next (not in decoders) and first "
-            "token in turn.",
+            "last head of each layer. Neighbouring heads then attend to different tokens: the current, previous, next "
+            "(not in decoders) or first token.",
         )
     operator = url.pick(middle.selectbox, "At", OPERATORS, key="operator", disabled=not heads)
     preset = pick_recipe(right, checkpoint, key="preset")

@@ -504,8 +504,8 @@ def show_budget(scores: pd.DataFrame, head: Head) -> None:
         return
     st.markdown(
         "**Share of attention by kind of query and kind of key**",
-        help="The start token is [CLS] or the first token. A bar of its own shows the attention from the token from "
-        "which the model predicts ([CLS] in encoders, the last token in decoders). A key that fits several "
+        help="The start token is [CLS] or the first token. A separate bar is for the query from which "
+        "the model predicts ([CLS] in encoders, the last token in decoders). A key that fits several "
         "categories is counted in the first one. Hover over a bar to see all categories.",
     )
     st.altair_chart(budget_bars(bars))
