@@ -58,9 +58,9 @@ class EvaluatePatternsOptions:
         Path, Flag(".npz file with one attention map per array name (key): a square float array whose rows sum to 1")
     ]
     labels: Annotated[Path, Flag('.jsonl file of labels with one line per map: {"key": ..., "class": ...}')]
-    classifier: Annotated[
-        str, Flag('classifier to use: "bundled", the name of a stored one, or a .safetensors file')
-    ] = "bundled"
+    classifier: Annotated[str, Flag('classifier to use: "bundled", the ID of a stored one, or a .safetensors file')] = (
+        "bundled"
+    )
     class_set: Annotated[
         str | None,
         Flag("class set of the labels (default: the class set of the classifier; bert for the bundled classifier)"),
@@ -403,7 +403,7 @@ class Sharing:
         str | None, Flag("class set: bert or gpt2 (default: gpt2 for decoders, bert for encoders)")
     ] = None
     classifier: Annotated[
-        str | None, Flag("name of a stored classifier (default: the classifier that suggests labels)")
+        str | None, Flag("ID of a stored classifier (default: the classifier that suggests labels)")
     ] = None
     seed: Annotated[
         int, Flag("random seed for sampling examples and for bootstrap intervals", least=0, most=LARGEST_SEED)

@@ -70,7 +70,7 @@ class ReproduceOptions:
     ] = 30
     tree_limit: Annotated[
         int,
-        Flag("number of annotated sentences to take from each split (dev and test) of the treebank", least=8),
+        Flag("number of annotated sentences from each split of the treebank (for probes, four times as many)", least=8),
     ] = 150
     train_limit: Annotated[int, Flag("number of training examples per task for fine-tuning; 0 uses all", least=0)] = (
         1000

@@ -58,8 +58,7 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
         )
     if tokenizer is None or not hasattr(tokenizer, "convert_ids_to_tokens"):
         raise CheckpointError(
-            f"tokenizer must be the tokenizer of the loaded model; got {type(tokenizer).__name__}. Use "
-            "open(model, tokenizer)."
+            f"A loaded model needs a tokenizer object; got {type(tokenizer).__name__}. Use open(model, tokenizer)."
         )
     name = str(getattr(model.config, "_name_or_path", "") or kind)
     models.opening.refuse_no_text(model.config, name)
@@ -257,8 +256,8 @@ def _as_array(weights: Any) -> np.ndarray:
         array = np.asarray(weights, dtype=np.float32)
     except (ValueError, TypeError, IndexError) as error:
         raise InputError(
-            f"Attention weights must be an array of the shape {SHAPES}, with as many tokens as queries; got "
-            f"{type(weights).__name__}. Pass a NumPy array or a torch tensor."
+            f"Attention weights must be an array of the shape {SHAPES}; got {type(weights).__name__}. Pass a NumPy "
+            "array or a torch tensor."
         ) from error
     if array.ndim == 5 and 1 in array.shape[:2]:  # a batch of one input
         array = array[:, 0] if array.shape[1] == 1 else array[0]

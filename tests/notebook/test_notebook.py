@@ -135,7 +135,7 @@ def test_a_layer_whose_attention_was_replaced_is_said(loaded):
         ((object(), None), "got object. Give the object that from_pretrained returned"),
         (
             (BertModel(BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)), None),
-            "tokenizer must be the tokenizer of the loaded model; got NoneType",
+            "A loaded model needs a tokenizer object; got NoneType",
         ),
     ],
 )

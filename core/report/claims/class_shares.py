@@ -55,7 +55,7 @@ def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
 @for_each(Part.SHARES)
 def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Test whether fine-tuning increases the share of vertical attention maps. Known classifier errors are corrected.
-    The claim fails if the upper bound of the increase is below one point."""
+    The claim fails if the increase is not significant and its upper bound is below one point."""
     moved = {share.name: share for share in readings.moved_shares(result.rows)}
     if not moved:
         tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))

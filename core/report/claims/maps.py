@@ -310,8 +310,8 @@ def only_the_sink(evidence: Evidence) -> list[Outcome]:
 
 
 def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
-    """Test whether ablating the two heads with the largest weight on frame links lowers the score by at most one point.
-    These heads are tested even if their weight is not larger than the null models predict."""
+    """Test whether ablating one of the two heads with the largest weight on frame links lowers the score by at most one
+    point. Both heads are tested even if their weight is not larger than the null models predict."""
     result = evidence.one(Part.FRAMES)
     if result is None:
         return untested(evidence, Part.FRAMES)

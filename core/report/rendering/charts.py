@@ -125,7 +125,7 @@ def _stacked(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
 
 
 def classes_scale(names: Sequence[str]) -> alt.Scale:
-    """Return a colour scale for pattern classes. If a name is unknown, the default palette is used."""
+    """Return a colour scale for pattern classes. If any name is unknown, all classes have the default colours."""
     colours = [COLOURS[name] for name in names if name in COLOURS]
     return alt.Scale(range=colours if len(colours) == len(names) else "category", domain=list(names))
 

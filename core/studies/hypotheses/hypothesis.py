@@ -191,7 +191,10 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         n = max((criterion.n or 0 for criterion in criteria), default=0)
         hypotheses = f"{len(ids)} preregistered {'hypothesis' if len(ids) == 1 else 'hypotheses'}"
         return Headline(
-            (f"Held-out examples confirmed {met['held out']} of {hypotheses}, and ablation confirmed {met['causal']}."),
+            (
+                f"Held-out examples confirmed {met['held out']} of {hypotheses}, and interventions (ablation or "
+                f"patching) confirmed {met['causal']}."
+            ),
             n,
             "inputs",
             "",

@@ -121,12 +121,12 @@ def _start() -> None:
     left, middle, right, last = st.columns([3, 2, 3, 1], vertical_alignment="bottom")
     with left:
         heads = pickers.pick_text(
-            "Heads held",
+            "Fixed heads",
             key="heads",
             placeholder="default: all heads except one in each layer",
-            help="Enter the heads that get a fixed attention pattern. By default, these are all heads except the "
-            "last head of each layer. Neighbouring heads then attend to different tokens: the current, previous, next "
-            "(not in decoders) or first token.",
+            help="Enter the heads that get the pattern chosen under “At”. If this field is empty, all heads except the "
+            "last of each layer get fixed patterns, and neighbouring heads attend to different tokens: the current, "
+            "previous, next (not in decoders) or first token.",
         )
     operator = url.pick(middle.selectbox, "At", OPERATORS, key="operator", disabled=not heads)
     preset = pick_recipe(right, checkpoint, key="preset")

@@ -292,10 +292,10 @@ def _headline(summary: FrameSummary, count: int) -> None:
             f"(at least {FEWEST} are needed), so only weights and confidence intervals are shown."
         )
         return
-    number = f"**{len(survivors)} of {count} heads are above all four baselines**" + (
+    outcome = f"**{len(survivors)} of {count} heads are above all four baselines**" + (
         f": {plain(', '.join(survivors[:12]))}" if survivors else ""
     )
-    st.markdown(f"{plain(summary.checkpoint or '')}: {number}")
+    st.markdown(f"{plain(summary.checkpoint or '')}: {outcome}")
     st.caption(plain(_weaker(summary, count)))
     fixed = " · ".join(f"{name} {value:.2f}" for name, value in (summary.fixed or {}).items())
     direction = DIRECTIONS[summary.direction or "element_to_target"]

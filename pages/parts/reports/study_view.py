@@ -194,8 +194,8 @@ def _example_box(stored: StoredRun, key: str) -> Any:
     with box, st.container(horizontal=True, vertical_alignment="center"):
         kind = "Example" if stored.source == "shipped" else "Another result"
         is_stored = any(map(fits, known_runs(stored.study)))
-        there = "" if is_stored else f"No result for {asked_for} is stored yet."
-        st.markdown(f":material/science: **{kind}: {shown}.** {there}", width="content")
+        no_result = "" if is_stored else f"No result for {asked_for} is stored yet."
+        st.markdown(f":material/science: **{kind}: {shown}.** {no_result}", width="content")
         _offer_run(stored, chosen, key)
     return box
 

@@ -149,7 +149,7 @@ def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = F
     orders_table = pd.DataFrame(orders, columns=list(column_titles)).replace({"score": ROLE_NAMES})
     show_table(orders_table.round({"first": 2}).rename(columns=column_titles))
     begun = pd.DataFrame([_named(record) for record in begun_heads])
-    with st.expander(f"First snapshot in which each head has its role ({len(begun)} rows)", icon=":material/table:"):
+    with st.expander(f"Snapshot from which each head keeps its role ({len(begun)} rows)", icon=":material/table:"):
         show_table(begun)
     show_files(frame, [roles_chart, chart], "development")
 

@@ -506,7 +506,7 @@ def show_budget(scores: pd.DataFrame, head: Head) -> None:
         "**Share of attention by kind of query and kind of key**",
         help="The start token is [CLS] or the first token. A separate bar is for the query from which "
         "the model predicts ([CLS] in encoders, the last token in decoders). A key that fits several "
-        "categories is counted in the first one. Hover over a bar to see all categories.",
+        "categories is counted in the first one. Hover over a part of a bar to see its category.",
     )
     st.altair_chart(budget_bars(bars))
     classes = {name: parts for name in QUERY_CLASSES if len(parts := budget_parts(own, f"budget of {name}"))}
