@@ -290,8 +290,8 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             f"than {circuit.margin_share:.0%}.",
             circuit.n,
             "pairs of inputs",
-            f"An edge matters if patching it changes the logit difference, on average over pairs, by more than "
-            f"{circuit.margin_share:.0%} of its mean change from one input of a pair to the other. With "
+            f"An edge matters if its mean effect exceeds {circuit.margin_share:.0%} of the mean change in the logit "
+            "difference from one input of a pair to the other. With "
             f"{1 - circuit.alpha:.0%} confidence, all verdicts are correct.",
         )
 
