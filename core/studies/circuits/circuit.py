@@ -291,7 +291,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             circuit.n,
             "pairs of inputs",
             f"An edge matters if its mean effect exceeds {circuit.margin_share:.0%} of the mean change in the logit "
-            "difference from one input of a pair to the other. With "
+            "difference between the inputs of a pair. With "
             f"{1 - circuit.alpha:.0%} confidence, all verdicts are correct.",
         )
 
