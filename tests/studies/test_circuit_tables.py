@@ -501,9 +501,8 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
     assert headline.sentence.endswith("All other tested edges change the logit difference by less than 30%.")
     assert (headline.n, headline.of) == (200, "pairs of inputs")
     assert headline.interval == (
-        "An edge matters if its mean effect exceeds 30% of the mean change in the logit difference between the inputs of "
-        "a pair. With 95% confidence, all verdicts are "
-        "correct."
+        "An edge matters if its mean effect exceeds 30% of the mean change in the logit difference between the inputs "
+        "of a pair. With 95% confidence, all verdicts are correct."
     )
     assert headline.baseline == ""
     assert said_of_stability(whole).startswith("2 edges are stable (different from 0 in 90% of half-samples)")
