@@ -46,6 +46,7 @@ TINTS = {  # readable in both themes
     HOLDS: "rgba(0, 158, 115, 0.25)", FAILS: "rgba(213, 94, 0, 0.25)", UNDECIDED: "rgba(140, 140, 140, 0.25)",
 }  # fmt: skip
 GRID_HEIGHT = 480
+ROW_HEIGHT, CLAIM_WIDTH = 66, 430  # pixels; in rows of this height, Streamlit wraps sentences
 MODES = ("Claims", "Document")
 COLUMNS = [
     "checkpoint", "task", "item", "condition", "published", "ours", "low", "high", "n", "of", "verdict", "why", "note",
@@ -87,8 +88,10 @@ def grid(records: Records) -> None:
         return
     frame = cells_of(claims)
     styled = frame.style.map(_tinted, subset=[name for name in frame.columns if name != "claim"])
-    event = show_table(styled, height=GRID_HEIGHT, on_select="rerun", selection_mode="single-row", key="claims_grid",
-                       column_config={"claim": st.column_config.TextColumn(width="large")})  # fmt: skip
+    event = show_table(
+        styled, height=GRID_HEIGHT, row_height=ROW_HEIGHT, on_select="rerun", selection_mode="single-row",
+        key="claims_grid", column_config={"claim": st.column_config.TextColumn(width=CLAIM_WIDTH)},
+    )  # fmt: skip
     sentence = frame["claim"].iloc[(event.selection.rows or [0])[0]]
     _behind([claimed for claimed in records.claims if claimed.sentence == sentence])
 
