@@ -43,12 +43,14 @@ def test_scores_of_both_signs_are_painted(address, page):
 @pytest.mark.slow  # 5 to 8 CPU seconds each; the first test walks from all heads to one, values are in test_atlas.py
 def test_the_gallery_shows_its_maps(address, page):
     visit(page, f"{address}/heads?view=one&head=L2H3&gallery=true")
+    page.get_by_role("tab", name="Gallery").click()
     maps = page.locator("[class*=st-key-gallery_maps] .root figure canvas")
     expect(maps).to_have_count(15)  # 3 highest, 9 deciles, 3 lowest
     inks = maps.first.evaluate(
         "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"
     )
     assert inks > 5
+    maps.first.scroll_into_view_if_needed()
     box = maps.first.bounding_box()
     maps.first.hover(position={"x": box["width"] - 5, "y": box["height"] - 5})
     expect(maps.first).to_have_attribute("title", re.compile(r"^from .* to .*: \d\.\d\d$"))
@@ -56,7 +58,7 @@ def test_the_gallery_shows_its_maps(address, page):
 
 @pytest.mark.slow  # 5 to 8 CPU seconds each; the first test walks from all heads to one, values are in test_atlas.py
 def test_a_drag_selects_heads_whose_rows_are_listed(address, page):
-    visit(page, f"{address}/heads")
+    visit(page, f"{address}/heads?layout=two+scores")
     painted(page)
     first, last = (page.locator(f'figure.picture [data-head="{name}"]') for name in ("L1H1", "L2H3"))
     expect(last).to_be_visible()

@@ -172,9 +172,10 @@ def test_a_claim_leads_to_its_figure_and_the_report_opens_alone(page, tmp_path):
         stored(db)
         assert not len(jobs.jobs(db))
     with serving(tmp_path) as address:
-        visit(page, f"{address}/reproduction")
+        visit(page, f"{address}/reproduction?mode=Document")
         page.get_by_role("link", name="Fine-tuning BERT changes attention most in the last two layers").first.click()
         page.wait_for_function("location.hash === '#change'")
+        page.get_by_text("Details", exact=True).last.click()
         with page.expect_download(timeout=PATIENCE) as download:
             page.get_by_role("button", name="Report as HTML").click()
         file = tmp_path / "report.html"
