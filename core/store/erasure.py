@@ -12,6 +12,12 @@ from ..errors import InputError
 from .database import Database
 from .rows import now, quoted
 
+# Tables whose rows name the person who made them
+NAMED_IN = (
+    "label_event", "claim", "class_event", "project", "project_event", "finding", "hypothesis_batch",
+    "hypothesis_event",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Erasure:
@@ -39,9 +45,7 @@ def erase_events(db: Database, name: str, *, annotator: str) -> Erasure:
 
 def erasable(db: Database) -> list[str]:
     """Return the names of all people with stored labels, assignments, projects, findings or hypotheses."""
-    tables = ("label_event", "claim", "class_event", "project", "project_event", "finding", "hypothesis_batch",
-              "hypothesis_event")  # fmt: skip
-    every = " UNION ".join(f"SELECT annotator FROM {quoted(table)}" for table in tables)  # noqa: S608 - quoted
+    every = " UNION ".join(f"SELECT annotator FROM {quoted(table)}" for table in NAMED_IN)  # noqa: S608 - quoted
     return [name for (name,) in db.rows(f"SELECT annotator FROM ({every}) WHERE annotator <> '' ORDER BY ALL")]  # noqa: S608
 
 
@@ -54,17 +58,12 @@ def erasures(db: Database) -> list[Erasure]:
 def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
     db.person.must("admin", "erase a person")
     with db.write() as cursor:
-        count = cursor.execute(
-            """SELECT (SELECT count(*) FROM label_event WHERE annotator = $name)
-                    + (SELECT count(*) FROM claim WHERE annotator = $name)
-                    + (SELECT count(*) FROM class_event WHERE annotator = $name)
-                    + (SELECT count(*) FROM project WHERE annotator = $name)
-                    + (SELECT count(*) FROM project_event WHERE annotator = $name OR person = $name)
-                    + (SELECT count(*) FROM finding WHERE annotator = $name)
-                    + (SELECT count(*) FROM hypothesis_batch WHERE annotator = $name)
-                    + (SELECT count(*) FROM hypothesis_event WHERE annotator = $name)""",
-            {"name": name},
-        ).fetchall()[0][0]
+        of_person = {"project_event": " OR person = $name"}  # who was admitted or excluded
+        counts = [
+            f"(SELECT count(*) FROM {quoted(table)} WHERE annotator = $name{of_person.get(table, '')})"  # noqa: S608 - quoted
+            for table in NAMED_IN
+        ]
+        count = cursor.execute(f"SELECT {' + '.join(counts)}", {"name": name}).fetchall()[0][0]
         if not count:
             raise InputError(
                 "The name to erase must belong to a person with stored labels, projects, findings or hypotheses; got "
@@ -82,8 +81,7 @@ def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
             cursor.execute("DELETE FROM label_event WHERE annotator = ?", [name])
             cursor.execute("DELETE FROM claim WHERE annotator = ?", [name])
         # Replace the name in all columns and in the JSON of projects, jobs and runs.
-        for table in ("label_event", "claim", "class_event", "classifier", "classifier_choice", "project",
-                      "project_event", "finding", "hypothesis_batch", "hypothesis_event", "erasure"):  # fmt: skip
+        for table in (*NAMED_IN, "classifier", "classifier_choice", "erasure"):
             cursor.execute(f"UPDATE {quoted(table)} SET annotator = ? WHERE annotator = ?", [pseudonym, name])  # noqa: S608 - quoted
         cursor.execute("UPDATE project_event SET person = ? WHERE person = ?", [pseudonym, name])
         cursor.execute("UPDATE label_batch SET owner = ? WHERE owner = ?", [f"name:{pseudonym}", f"name:{name}"])

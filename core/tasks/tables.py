@@ -186,7 +186,7 @@ def _records(lines: Sequence[str], start: int, delimiter: str, name: str) -> Ite
                 ) from error
             raise InputError(
                 "A quoted cell must end with a quotation mark, and quotation marks inside it must be doubled; the row "
-                f"from line {line} of {name} is invalid. Close or double the quotation mark."
+                f"that starts in line {line} of {name} is invalid. Close or double the quotation mark."
             ) from error
 
 

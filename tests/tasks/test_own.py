@@ -79,7 +79,7 @@ def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
         ("sentence,label\na,x\nb,y\n", "none of the 2 rows"),
         ("sentence,split\na,train\n", "none of the 1 rows"),
         ("sentence,label,split\na,x,train\nb,y,dev\n", '"y" of mail.csv occurs only in the dev split'),
-        ('sentence,label\n"a,x\n', "the row from line 2 of mail.csv is invalid"),
+        ('sentence,label\n"a,x\n', "the row that starts in line 2 of mail.csv is invalid"),
     ],
 )
 def test_what_must_be_mended_is_named_in_one_sentence(written, text, said):

@@ -42,8 +42,8 @@ def short(name: str) -> str:
 
 
 def numbers_of(claim: ClaimRecord) -> str:
-    """State the statistic, margin and seeds behind the outcome of a claim, and the examples or seeds needed to decide
-    it."""
+    """State what was measured for a claim, with its margin and number of seeds. If the claim is undecided, also state
+    how many examples or seeds are needed."""
     parts = [f"{claim.said.removesuffix('.')}."]
     if claim.margin:
         parts.append(f"The margin is {claim.margin:g}.")

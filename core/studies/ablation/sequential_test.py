@@ -240,7 +240,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         summary, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
         names = ", ".join([verdict.name for verdict in verdicts if verdict.verdict == "matters"][:5])
         named, targets = f" ({names})" if names else "", SWEPT_SAID.get(summary.what, "targets")
-        one = targets.replace("s", "", 1) if targets.startswith("groups") else targets.removesuffix("s")
+        one = ONE_SWEPT.get(summary.what, "target")
         small, undecided = (
             f"{count} {one if count == 1 else targets}" for count in (summary.does_not_matter, summary.open)
         )
@@ -271,6 +271,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
 
 STUDY = SequentialTestStudy()
 SWEPT_SAID = {"heads": "heads", "layers": "layers", "groups": "groups of heads"}  # by what is tested
+ONE_SWEPT = {"heads": "head", "layers": "layer", "groups": "group of heads"}
 
 
 # ---------------------------------------------------------------- rules, rounds and what is measured next

@@ -149,8 +149,8 @@ def _others(scores: Iterable[str]) -> tuple[str, str]:
     """Return what relations are compared with, and the exception for links between sentences, if there is any."""
     across = [score.partition("/")[2] == SAME_WORD for score in scores]
     if all(across) and across:
-        return "other words of the other sentence", ""
-    exception = f"for {SAME_WORD}, other words of the other sentence" if any(across) else ""
+        return "other words of the sentence with the key", ""
+    exception = f"for {SAME_WORD}, other words of the sentence with the key" if any(across) else ""
     return "other words at the same distance", exception
 
 

@@ -379,7 +379,7 @@ class FrameHeadsStudy(Study[FrameHeadsOptions, Scores]):
             best = max((head for head in heads if head.name in survivors), key=lambda head: head.value)
         interval = percent(best.low, best.high, "{:.2f}", 1)
         interval = f"Head {best.name} has a mean weight of {best.value:.2f} on frame-semantic links ({interval})."
-        baseline = f"On other pairs of tokens at the same distance, this head has a mean weight of {best.baseline:.2f}."
+        baseline = f"The mean weight of this head on other token pairs at the same distance is {best.baseline:.2f}."
         if summary.n < FEWEST:
             return Headline(
                 (

@@ -256,10 +256,10 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         more_points = points_more(defined(less.value), "a subnetwork of equally many unimportant components")
         sure = less.low is not None and less.high is not None and (less.low > 0 or less.high < 0)
         significance = "significant" if sure else "not significant"
-        pruning = percent(step.change_low, step.change_high) if step else ""
-        intervals = {"Difference between subnetworks": percent(less.low, less.high)}
-        if step:
-            intervals = {f"Change after pruning {step.share:.0%}": pruning} | intervals
+        intervals = {} if not step else {
+            f"Change after pruning {step.share:.0%}": percent(step.change_low, step.change_high)
+        }  # fmt: skip
+        intervals |= {"Difference between subnetworks": percent(less.low, less.high)}
         return Headline(
             (
                 f"{pruned} After retraining, the subnetwork of important components scores {more_points} "

@@ -162,7 +162,10 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
         "sentences.",
     )
     if not name or not is_measuring:
-        st.info("Switch on “Measure these sentences” to measure every head on them.", icon=":material/play_circle:")
+        st.info(
+            "Switch on “Measure these sentences” to measure every head on your sentences.",
+            icon=":material/play_circle:",
+        )
         return None
     if not is_readable:  # the preview says why
         return None
