@@ -58,12 +58,14 @@ def erasures(db: Database) -> list[Erasure]:
 def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
     db.person.must("admin", "erase a person")
     with db.write() as cursor:
-        of_person = {"project_event": " OR person = $name"}  # who was admitted or excluded
-        counts = [
-            f"(SELECT count(*) FROM {quoted(table)} WHERE annotator = $name{of_person.get(table, '')})"  # noqa: S608 - quoted
+        count = sum(
+            cursor.execute(f"SELECT count(*) FROM {quoted(table)} WHERE annotator = ?", [name]).fetchall()[0][0]  # noqa: S608 - quoted
             for table in NAMED_IN
-        ]
-        count = cursor.execute(f"SELECT {' + '.join(counts)}", {"name": name}).fetchall()[0][0]
+        )
+        count += cursor.execute(  # events in which others admitted or excluded the person
+            "SELECT count(*) FROM project_event WHERE person = $name AND annotator IS DISTINCT FROM $name",
+            {"name": name},
+        ).fetchall()[0][0]
         if not count:
             raise InputError(
                 "The name to erase must belong to a person with stored labels, projects, findings or hypotheses; got "

@@ -117,7 +117,7 @@ def test_a_table_is_the_same_rows_however_it_comes(tmp_path, content, expected):
         (b"PK\x03\x04\x14\0\x06\0\x08\0\0\0", "rows.csv must be a text file; it is a ZIP archive or an Excel file"),
         (b"\x1f\x8b\x08\0abcdefg", "rows.csv must be a text file; it is compressed by gzip"),
         # sqlitebrowser#3284: a quotation mark that is never closed
-        (f'sentence,label\na,b\n"Never closed,good\n{BODY}', "row from line 3 of {name} is invalid"),
+        (f'sentence,label\na,b\n"Never closed,good\n{BODY}', "row that starts in line 3 of {name} is invalid"),
         (f"sentence,label\n,good\n{BODY}", "row 1 of {name} has no sentence"),
         (f"sentence,label\nx,\n{BODY}", "row 1 of {name} has no label"),
         ('{"sentence": "a"}\n[1]\n', "line 2 of {name} is a list"),

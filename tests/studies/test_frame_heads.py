@@ -254,7 +254,7 @@ def test_heads_have_a_p_for_each_null_model_and_the_summary_adds_up_units():
         "heads meet this condition: L1H1."
     )
     assert (said.n, said.of) == (50, "sentences")
-    assert f"this head has a mean weight of {heads[0].baseline:.2f}" in said.baseline
+    assert f"at the same distance is {heads[0].baseline:.2f}." in said.baseline
     table, read, *tested = STUDY.shown(rows)
     assert [(row["name"], row["value"], row["survives"], row["beats_places"]) for row in table] == [
         (head.name, head.value, head.survives, head.beats_places) for head in heads
